@@ -1,6 +1,6 @@
 """Runs a job in its own thread, so that the main thread is free for a terminal and for signals.
 
-The thread starts Spark, waits and stops; the main thread sees only batches in a queue and a few plain values.
+The thread starts the job, waits and stops it; the main thread sees only batches in a queue and a few plain values.
 (Spark takes over SIGINT only when it starts in the main thread, so here it does not.)
 """
 

@@ -7,7 +7,6 @@ Files of results are withdrawn. Those in a topic cannot be: its readers have see
 and would see them twice.
 """
 
-import fcntl
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +15,9 @@ from jobs.cli import words
 from jobs.cli.summary import near
 from joinlib.checkpoint import batches
 from joinlib.checkpoint.history import History, results
-from joinlib.checkpoint.lock import Lock
+from joinlib.checkpoint.lock import Lock, without_jvm
 from joinlib.checkpoint.planned import plan_of
-from joinlib.errors import NotReady, SpecError, StateError
+from joinlib.errors import SpecError, StateError
 from joinlib.sink.publish import numbers
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.output import Output
@@ -37,21 +36,10 @@ def restore(document: StreamJoin, batch: int | None) -> str:
     history = History(checkpoint, len(plan_of(document).stages))
     lock = Lock(checkpoint)
     try:
-        _alone(checkpoint)
+        without_jvm(checkpoint, patience_s=0)
         return _listed(history, document) if batch is None else _back(history, document, batch)
     finally:
         lock.release()
-
-
-def _alone(checkpoint: Path) -> None:
-    """Check that no JVM of a killed run can still write."""
-    with (checkpoint / "lock.jvm").open("ab") as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise NotReady(
-                f"checkpoint {checkpoint}: the Spark process of an earlier run is still alive; end it first"
-            ) from error
 
 
 def _listed(history: History, document: StreamJoin) -> str:

@@ -6,9 +6,15 @@ can outlive a killed Python by a moment in which it might still commit.
 
 import fcntl
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from joinlib.errors import NotReady
+
+JVM = "lock.jvm"
+T = TypeVar("T")
 
 
 class Lock:
@@ -31,3 +37,39 @@ class Lock:
     def release(self) -> None:
         """Release the checkpoint for the next run."""
         os.close(self._file)
+
+
+def without_jvm(checkpoint: Path, patience_s: float) -> None:
+    """Wait until no JVM holds its lock.
+
+    Raises:
+        NotReady: One still holds it after `patience_s` seconds.
+    """
+    with open(checkpoint / JVM, "ab") as file:
+        patiently(lambda: _tried(file.fileno()), checkpoint, patience_s)
+
+
+def patiently(tried: Callable[[], T | None], checkpoint: Path, patience_s: float) -> T:
+    """Return the JVM's lock, which `tried` takes; it returns None while an earlier run's JVM has it.
+
+    Raises:
+        NotReady: It still has it after `patience_s` seconds.
+    """
+    end = time.monotonic() + patience_s
+    # Not `joinlib.retry`: a lock that is taken is an answer, not an error.
+    while (lock := tried()) is None:
+        if time.monotonic() >= end:
+            raise NotReady(
+                f"checkpoint {checkpoint}: the Spark process of an earlier run is still alive; end it first"
+            )
+        time.sleep(0.2)
+    return lock
+
+
+def _tried(file: int) -> bool | None:
+    """Try to take the lock, which is let go when the file is closed. Java's locks are those of POSIX, too."""
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return None
+    return True

@@ -14,8 +14,9 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ import orjson
 
 from joinlib import fault
 from joinlib.checkpoint import batches
-from joinlib.direct.commit import Tasks
 from joinlib.direct.servers import Servers
 
 _POLL_S = 0.01  # between two looks for new rows, as in Spark
@@ -34,13 +34,12 @@ log = logging.getLogger("joinlib.direct")
 class DirectLoop(threading.Thread):
     """Runs batches behind the last one that is done, until something fails or `stop` is called.
 
-    It begins with the batch that was cut off, if there is one; Spark has it if it had other partitions, because each may be
-    a transaction.
+    It begins with the batch that was cut off, if there is one.
 
     Args:
         servers: The processes, which end with the loop.
         spark: The folder of Spark's logs.
-        commit: Runs the tasks of a batch and publishes it.
+        commit: Runs the tasks of a batch, in as many partitions as it says, and publishes it.
         pace_s: Seconds between the beginnings of two batches, at least.
         synced: Whether the logs survive a power cut.
         until_done: Whether it ends where there is nothing more to do.
@@ -50,7 +49,7 @@ class DirectLoop(threading.Thread):
         self,
         servers: Servers,
         spark: Path,
-        commit: Callable[[int, Tasks], None],
+        commit: Callable[[int, Callable[[int], Iterable[bytes]]], None],
         *,
         pace_s: float,
         synced: bool,
@@ -63,7 +62,6 @@ class DirectLoop(threading.Thread):
         self.done = False  # all that there is has been read
         self.busy = False  # whether a batch is running
         self.count = 0  # of batches that are done
-        self.failed = False
         self.took: deque[dict[str, Any]] = deque(maxlen=KEPT)  # what batches took, in Spark's words
 
     def stop(self, patience_s: float) -> None:
@@ -84,18 +82,15 @@ class DirectLoop(threading.Thread):
             while end is not None and not self._stopping.is_set():
                 last, end = last + 1, self._next(last + 1, end)
         except Exception as error:  # noqa: BLE001 - Spark runs the batch again, and reports what it meets
-            self.failed = True
-            log.warning("a batch is left to Spark: %s", error)
+            if not self._stopping.is_set():
+                log.warning("a batch is left to Spark: %s", error)
         finally:
             self.busy = False
             self._servers.close()
 
-    def _again(self, batch: int, start: str) -> str | None:
-        """Run the batch that was cut off; return where it ends, None if it is not for this loop."""
+    def _again(self, batch: int, start: str) -> str:
+        """Run the batch that was cut off; return where it ends."""
         end = batches.envelope(self._spark, batch)
-        small = orjson.loads(end).get("small")
-        if not small and batches.partitions(self._spark) != self._servers.partitions:
-            return None
         self.busy = True
         now = time.time()
         return self._ran(batch, start, end, (now, now, now))
@@ -114,7 +109,7 @@ class DirectLoop(threading.Thread):
 
     def _ran(self, batch: int, start: str, end: str, times: tuple[float, float, float]) -> str:
         """Run a batch that has begun; return where it ends. `times`: when it was asked for, composed and logged."""
-        self._commit(batch, lambda: self._servers.run(start, end, batch))
+        self._commit(batch, partial(self._servers.run, start, end, batch))
         joined = time.time()
         fault.point("published_directly", batch)
         batches.finish(self._spark, batch, synced=self._synced)

@@ -31,13 +31,11 @@ class Server:
     Args:
         source: What is read.
         join: The stages.
-        partitions: Those of a batch that is not small.
         until_done: Whether what is there is read, and the inputs are closed behind it.
     """
 
-    def __init__(self, source: SourceTask, join: JoinTask, *, partitions: int, until_done: bool) -> None:
-        self._source, self._join, self._partitions = source, join, partitions
-        self._until_done = until_done
+    def __init__(self, source: SourceTask, join: JoinTask, *, until_done: bool) -> None:
+        self._source, self._join, self._until_done = source, join, until_done
         self._released = ""  # the offset up to which inputs have let go what they kept
 
     @cached_property
@@ -70,17 +68,17 @@ class Server:
         (part,) = self.parts(start, end)
         return small.run(self._source, self._join, part, batch, attempt=0)
 
-    def read(self, part: MapInput, batch: int) -> Sent:
+    def read(self, part: MapInput, batch: int, partitions: int) -> Sent:
         """Read a part of a batch; return its rows by partition."""
-        return partition.read(self._source, part, batch, self._partitions)
+        return partition.read(self._source, self._join, part, batch, partitions)
 
-    def forward(self, level: int, batch: int, at: int, arrived: Sequence[bytes]) -> Sent:
-        """Run an inner level in partition `at`; return the rows that go on, by partition."""
-        return partition.forward(self._join, level, batch, (at, self._partitions), arrived)
+    def forward(self, level: int, batch: int, at: tuple[int, int], arrived: Sequence[str]) -> Sent:
+        """Run an inner level in a partition; return the rows that go on, by partition."""
+        return partition.forward(self._join, level, batch, at, arrived)
 
-    def finish(self, batch: int, at: int, arrived: Sequence[bytes]) -> bytes:
-        """Run the last level in partition `at`; return what it says of its units (`receipt.told`)."""
-        return partition.finish(self._join, batch, (at, self._partitions), arrived)
+    def finish(self, batch: int, at: tuple[int, int], arrived: Sequence[str]) -> bytes:
+        """Run the last level in a partition; return what it says of its units (`receipt.told`)."""
+        return partition.finish(self._join, batch, at, arrived)
 
 
 def serve(asked: Connection) -> None:

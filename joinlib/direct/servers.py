@@ -3,15 +3,17 @@
     a small batch    one of them runs it from the slices to the receipts
     any other        each reads a part ─► rows by partition ─► each joins a partition, level after level ─► receipts
 
-The exchange passes the run's own process. It carries ticks and small blocks: large ones are files already, whose names it
-carries (`Tuning.spool_bytes`).
+The exchange is in files. The run's own process hands on their names.
 """
 
+import os
+import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection
-from socket import socketpair
+from multiprocessing.connection import Connection, wait
+from socket import SHUT_WR, socketpair
 from typing import Any
 
 import orjson
@@ -35,9 +37,9 @@ class ServerProcess:
         ours, theirs = socketpair()
         with theirs:
             # Its own process group: Ctrl-C is for the driver, which ends the loop between two batches.
-            command = [*python, "-m", _SERVE]
-            self._process = subprocess.Popen(command, stdin=theirs.fileno(), process_group=0)
-        self._connection = Connection(ours.detach())
+            command, one = [*python, "-m", _SERVE], {**os.environ, "OMP_NUM_THREADS": "1"}
+            self._process = subprocess.Popen(command, stdin=theirs.fileno(), process_group=0, env=one)
+        self._socket, self._connection = ours, Connection(os.dup(ours.fileno()))
         with suppress(OSError):  # it has ended, which `answer` tells
             self._connection.send(("", settings))
 
@@ -66,15 +68,32 @@ class ServerProcess:
             raise ServerGone(answer)
         return answer
 
-    def close(self, patience_s: float = _LAST_S) -> None:
-        """End the process: after what it does now, or after so long."""
+    def fileno(self) -> int:
+        """Return what is ready once there is an answer, or the process has ended."""
+        return self._connection.fileno()
+
+    def leave(self) -> None:
+        """Let the process end after what it does now."""
         with suppress(OSError):
-            self._connection.close()
+            self._socket.shutdown(SHUT_WR)
+
+    def close(self, end: float) -> None:
+        """Wait for the end of the process, which was left; kill it at that time (`time.monotonic`)."""
+        if not self._ended(end):
+            self._process.kill()  # with a prefork it stands for the process, which ends with it
+            self._ended(time.monotonic() + _LAST_S)
+        self._process.wait()
+        self._connection.close()
+        self._socket.close()
+
+    def _ended(self, end: float) -> bool:
+        """Wait until then for the end of the connection, which is that of the process."""
         try:
-            self._process.wait(patience_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            while self._connection.poll(max(end - time.monotonic(), 0.0)):
+                self._connection.recv_bytes()
+        except (EOFError, OSError):
+            return True
+        return False
 
 
 def _gone() -> ServerGone:
@@ -88,16 +107,16 @@ class Servers:
         python: The command that starts Python.
         source: What is read.
         join: The stages.
-        partitions: Those of a batch that is not small.
         until_done: Whether the inputs are closed behind what is there.
     """
 
     def __init__(
-        self, python: Sequence[str], source: SourceTask, join: JoinTask, *, partitions: int, until_done: bool
+        self, python: Sequence[str], source: SourceTask, join: JoinTask, *, until_done: bool
     ) -> None:
-        self.partitions, self._levels = partitions, len(join.pipeline.levels)
-        self._python = python
-        self._settings = {"source": source, "join": join, "partitions": partitions, "until_done": until_done}
+        self._python, self._levels = python, len(join.pipeline.levels)
+        self._settings = {"source": source, "join": join, "until_done": until_done}
+        shutil.rmtree(join.exchange, ignore_errors=True)  # what a run has left there that was killed
+        join.exchange.mkdir(parents=True)
         self._all = [ServerProcess(python, **self._settings)]
 
     def ask(self, name: str, *arguments: object) -> Any:
@@ -109,34 +128,45 @@ class Servers:
         (answer,) = self._each(name, [arguments])
         return answer
 
-    def run(self, start: str, end: str, batch: int) -> list[bytes]:
+    def run(self, start: str, end: str, batch: int, partitions: int) -> list[bytes]:
         """Run a batch; return what its tasks say of their units (`receipt.told`).
+
+        `partitions`: of a batch that is not small.
 
         Raises:
             ServerGone: A task has raised, or its process has ended.
         """
         if orjson.loads(end).get("small"):
             return [self.ask("small", start, end, batch)]
-        sent = self._each("read", [(part, batch) for part in self.ask("parts", start, end)])
+        sent = self._each("read", [(part, batch, partitions) for part in self.ask("parts", start, end)])
         for level in range(self._levels - 1):
-            sent = self._each("forward", [(level, batch, *own) for own in self._exchanged(sent)])
-        return self._each("finish", [(batch, *own) for own in self._exchanged(sent)])
+            sent = self._each("forward", [(level, batch, *own) for own in _exchanged(sent)])
+        return self._each("finish", [(batch, *own) for own in _exchanged(sent)])
 
     def close(self, patience_s: float = _LAST_S) -> None:
         """End the processes: after what they do now, or after so long."""
         for server in self._all:
-            server.close(patience_s)
-
-    def _exchanged(self, sent: Sequence[Sequence[bytes]]) -> Iterable[tuple[int, list[bytes]]]:
-        """Yield each partition with the rows that go there."""
-        return ((to, [rows[to] for rows in sent]) for to in range(self.partitions))
+            server.leave()
+        end = time.monotonic() + patience_s
+        for server in self._all:
+            server.close(end)
 
     def _each(self, name: str, calls: Iterable[Sequence[object]]) -> list[Any]:
         """Call a method in as many processes at the same time; return the answers, once all are there."""
-        asked = []
+        asked: dict[Any, int] = {}
         for at, arguments in enumerate(calls):
             if at == len(self._all):
                 self._all.append(ServerProcess(self._python, **self._settings))
             self._all[at].ask(name, *arguments)
-            asked.append(self._all[at])
-        return [server.answer() for server in asked]
+            asked[self._all[at]] = at
+        answers: list[Any] = [None] * len(asked)
+        while asked:  # what fails is told as soon as it does
+            for server in set[Any](wait(asked)):
+                answers[asked.pop(server)] = server.answer()
+        return answers
+
+
+def _exchanged(sent: Sequence[Sequence[str]]) -> Iterator[tuple[tuple[int, int], list[str]]]:
+    """Yield each partition, with its number and how many there are, and the rows that go there."""
+    for to, rows in enumerate(zip(*sent, strict=True)):
+        yield (to, len(sent[0])), list(rows)

@@ -1,4 +1,4 @@
-"""One batch of one unit, as a Spark task runs it: manifest in, frames or a receipt out, manifest saved."""
+"""One batch of one unit, as a task runs it: manifest in, frames or a receipt out, manifest saved."""
 
 import os
 import time

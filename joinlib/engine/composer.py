@@ -151,7 +151,9 @@ class Composer:
         It has not where the log still knows all batches, and all of them were small.
         """
         spark = self._spark
-        return batches.all_begun(spark)[:1] != [0] or not all(end.get("small") for end in batches.ends(spark))
+        return batches.all_begun(spark)[:1] not in ([], [0]) or not all(
+            end.get("small") for end in batches.ends(spark)
+        )
 
     @property
     def _spark(self) -> Path:

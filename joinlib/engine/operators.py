@@ -53,7 +53,7 @@ def receipts(turns: Sequence[Turn], attempt: int, batches: Batches) -> list[Said
     """Write the results into the sinks and return a receipt per unit and stage.
 
     `turns`: of all stages that make results; no manifest is saved before every sink has all its rows.
-    `attempt` is Spark's number of this attempt at the task.
+    `attempt` is the number of this attempt at the task, by which Spark counts them.
     """
     own: list[list[pa.RecordBatch]] = [[] for _ in turns]
     told, letters = list[Said](), list[pa.RecordBatch]()

@@ -1,12 +1,16 @@
-"""The tasks of a batch that several processes run without Spark: what Spark shuffles goes from one to the other as bytes.
+"""The tasks of a batch that several processes run without Spark: what Spark shuffles goes from one to the other in files.
 
     slices ─► read ─► rows by partition ─► forward, level by level ─► rows by partition ─► finish ─► receipts
 
 A level begins when the one before has ended in all processes, and units go to the partitions that Spark would take them to.
+The files are this machine's own, are mapped by whoever reads them, and are gone when they are open.
 """
 
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -18,23 +22,23 @@ from joinlib.engine.sources import MapInput, SourceTask
 from joinlib.engine.task import JoinTask
 from joinlib.engine.turn import Turn
 from joinlib.engine.wire import SCHEMA
+from joinlib.files import room
 from joinlib.route.slots import slots
 
-Sent = list[bytes]  # exchange rows, by the partition that they go to
+Sent = list[str]  # for each partition, the file that holds its exchange rows
 
 
-def read(source: SourceTask, part: MapInput, batch: int, partitions: int) -> Sent:
+def read(source: SourceTask, join: JoinTask, part: MapInput, batch: int, partitions: int) -> Sent:
     """Read one part of a batch."""
-    return _sent(reading.read(source, part, batch), source.pipeline.units, partitions)
+    return _sent(reading.read(source, part, batch), join, partitions)
 
 
-def forward(join: JoinTask, level: int, batch: int, at: tuple[int, int], arrived: Sequence[bytes]) -> Sent:
+def forward(join: JoinTask, level: int, batch: int, at: tuple[int, int], arrived: Sequence[str]) -> Sent:
     """Run the stages of an inner level in a partition. `at`: its number, and how many there are."""
-    made = forwarded(turns(join.levels()[level], batch, at), _rows(arrived))
-    return _sent(made, join.pipeline.units, at[1])
+    return _sent(forwarded(turns(join.levels()[level], batch, at), _rows(arrived)), join, at[1])
 
 
-def finish(join: JoinTask, batch: int, at: tuple[int, int], arrived: Sequence[bytes]) -> bytes:
+def finish(join: JoinTask, batch: int, at: tuple[int, int], arrived: Sequence[str]) -> bytes:
     """Run the stages of the last level in a partition; return what it says of its units (`receipt.told`)."""
     return receipt.told(receipts(turns(join.levels()[-1], batch, at), 0, _rows(arrived)))
 
@@ -45,19 +49,20 @@ def turns(tasks: Iterable[JoinTask], batch: int, at: tuple[int, int] = (0, 1)) -
     return [Turn(task, partition=partition, partitions=partitions, batch=batch) for task in tasks]
 
 
-def _sent(batches: Iterable[pa.RecordBatch], units: int, partitions: int) -> Sent:
-    """Return the rows of each partition."""
-    to, sinks = _partition_of(units, partitions), [pa.BufferOutputStream() for _ in range(partitions)]
-    writers = [pa.ipc.new_stream(sink, SCHEMA) for sink in sinks]
-    for batch in batches:
-        wanted = to[batch.column(0).to_numpy()]
-        for partition, writer in enumerate(writers):
-            own = np.flatnonzero(wanted == partition)
-            if len(own):
-                writer.write_batch(batch if len(own) == len(wanted) else batch.take(pa.array(own)))
-    for writer in writers:
-        writer.close()
-    return [sink.getvalue().to_pybytes() for sink in sinks]
+def _sent(batches: Iterable[pa.RecordBatch], join: JoinTask, partitions: int) -> Sent:
+    """Write the rows of each partition."""
+    to, folder = _partition_of(join.pipeline.units, partitions), join.exchange
+    names = [str(folder / uuid.uuid4().hex) for _ in range(partitions)]
+    with room(folder), ExitStack() as stack:
+        files = [stack.enter_context(pa.OSFile(name, "wb")) for name in names]
+        writers = [stack.enter_context(pa.ipc.new_stream(file, SCHEMA)) for file in files]
+        for batch in batches:
+            wanted = to[batch.column(0).to_numpy()]
+            for partition, writer in enumerate(writers):
+                own = np.flatnonzero(wanted == partition)
+                if len(own):
+                    writer.write_batch(batch if len(own) == len(wanted) else batch.take(pa.array(own)))
+    return names
 
 
 @cache
@@ -69,6 +74,8 @@ def _partition_of(units: int, partitions: int) -> npt.NDArray[np.int64]:
     return found
 
 
-def _rows(arrived: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
-    for sent in arrived:
-        yield from pa.ipc.open_stream(sent)
+def _rows(arrived: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    for name in arrived:
+        with pa.memory_map(name) as mapped:
+            Path(name).unlink()
+            yield from pa.ipc.open_stream(mapped)

@@ -23,7 +23,7 @@ from joinlib.engine.task import JoinTask
 def run(source: SourceTask, join: JoinTask, part: MapInput, batch: int, attempt: int) -> bytes:
     """Run the batch; return what it says of all units (`receipt.told`).
 
-    `part` is all that the batch reads; `attempt` is Spark's number of this attempt at the task.
+    `part` is all that the batch reads; `attempt` is the number of this attempt at the task, by which Spark counts them.
     """
     rows: Iterable[pa.RecordBatch] = read(source, part, batch)
     *links, last = join.levels()

@@ -57,7 +57,13 @@ class JoinTask:
         """Return the tasks of every stage, by level."""
         return tuple(tuple(replace(self, number=n) for n in level) for level in self.pipeline.levels)
 
+    @property
+    def exchange(self) -> Path:
+        """The folder, on this machine, of what processes exchange that run batches without Spark."""
+        return local_folder(self.states)
+
     def forget_local(self) -> None:
-        """Delete the indexes of every stage on this machine, which are caches."""
+        """Delete what lies on this machine: the indexes of every stage, which are caches, and what was exchanged."""
+        shutil.rmtree(self.exchange, ignore_errors=True)
         for task in chain.from_iterable(self.levels()):
             shutil.rmtree(local_folder(task.state), ignore_errors=True)

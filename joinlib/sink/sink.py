@@ -36,7 +36,7 @@ def open_sink(
         tuning: The size of frames, and whether files are synced.
         partition: The task's.
         batch: The batch's number.
-        attempt: Spark's number of this attempt at the task.
+        attempt: The number of this attempt at the task, by which Spark counts them.
     """
     sink = _plain(config, written(config, schema), tuning, partition, batch, attempt)
     if config.show and not isinstance(sink, ConsoleSink):

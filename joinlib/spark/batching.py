@@ -10,6 +10,8 @@ less often the sooner it was undone. A run that has an end does not change back.
 import json
 import time
 from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from joinlib.checkpoint import batches
 from joinlib.compiled import Compiled
-from joinlib.direct.commit import Commit, Tasks
+from joinlib.direct.commit import Commit
 from joinlib.direct.loop import KEPT, DirectLoop
 from joinlib.direct.servers import Servers
 from joinlib.errors import GO_ON, NotReady
@@ -98,11 +100,10 @@ class Batching:
 
     def last(self) -> Progress | None:
         """Return what is known of the last batch."""
-        if self._direct is None and self.query is not None and self.query.lastProgress:
-            return self.query.lastProgress
-        if self._direct is not None and self._direct.took:
-            return self._direct.took[-1]
-        return self._took[-1] if self._took else None
+        if self.query is not None and (last := self.query.lastProgress):
+            return last
+        took = (self._direct.took if self._direct is not None else None) or self._took
+        return took[-1] if took else None
 
     def progress(self, after: int) -> list[Progress]:
         """Return what each batch behind batch `after` took, of the last hundred, oldest first."""
@@ -117,7 +118,7 @@ class Batching:
         """End between two batches: one that is cut off runs again, which is slow and noisy."""
         if self._direct is not None:
             self._direct.stop(patience_s)
-        if self.query is not None and self._spark.running is not None:
+        elif self.query is not None:
             _stop(self.query, self._plan.source.stop, patience_s)
 
     def _leave(self, query: StreamingQuery, patience_s: float) -> None:
@@ -133,10 +134,9 @@ class Batching:
     def _do_without(self) -> None:
         """Begin the loop."""
         plan, until_done = self._plan, self._until_done
-        partitions = self._spreading.wanted.partitions
-        python = [prefork.begin()]
-        servers = Servers(python, plan.source, plan.join, partitions=partitions, until_done=until_done)
+        self.query = None
         self._spark.do_without()
+        servers = Servers([prefork.begin()], plan.source, plan.join, until_done=until_done)
         self._direct = DirectLoop(
             servers,
             self._logs,
@@ -153,11 +153,11 @@ class Batching:
         self._needed = least if loop.count >= _WORTH else min(2 * self._needed, _MOST)
         self._took.extend(loop.took)
         self._begin()
-        self._direct = None
 
     def _begin(self) -> None:
         """Begin a query, which resumes where the one before was."""
         self._in_a_row = 0
+        self._direct = None
         self.query = self._written(self._spark.get()).start()
 
     def _written(self, spark: SparkSession) -> Any:
@@ -168,25 +168,25 @@ class Batching:
             .load()
             .writeStream.queryName(document.metadata.name)
             .option("checkpointLocation", str(self._logs))
-            .foreachBatch(self._by_spark)
+            .foreachBatch(partial(self._by_spark, spark))
         )
         if self._until_done:
             return writer.trigger(availableNow=True)
         return writer.trigger(processingTime=f"{document.spec.pace_us // 1000} milliseconds")
 
-    def _by_spark(self, sent: DataFrame, batch: int) -> None:
-        """Commit a batch that Spark has begun."""
+    def _by_spark(self, spark: SparkSession, sent: DataFrame, batch: int) -> None:
+        """Commit a batch that Spark has begun. The session of `sent` is another one in each batch."""
         small = bool(batches.offset(self._logs, batch).get("small"))
         spread, join = self._spreading.of(batch, small), self._plan.join
         made = sent if small else receipts(sent, join, spread.partitions, spread.place)
         self._commit(batch, lambda: last_column(made))
-        session.end_planners(sent.sparkSession)
+        session.end_planners(spark)
         self._in_a_row += 1
 
-    def _without_spark(self, batch: int, tasks: Tasks) -> None:
-        """Commit a batch that was begun without Spark."""
-        self._spreading.of(batch, bool(batches.offset(self._logs, batch).get("small")))
-        self._commit(batch, tasks)
+    def _without_spark(self, batch: int, run: Callable[[int], Iterable[bytes]]) -> None:
+        """Commit a batch that was begun without Spark. `run`: runs its tasks, in so many partitions."""
+        spread = self._spreading.of(batch, bool(batches.offset(self._logs, batch).get("small")))
+        self._commit(batch, lambda: run(spread.partitions))
 
 
 def _recent(query: StreamingQuery, after: int) -> list[Progress]:
@@ -218,7 +218,9 @@ def _stop(query: StreamingQuery, stop: Path, patience_s: float) -> None:
     """Stop the query between two batches."""
     stop.touch()
     end = time.monotonic() + patience_s
-    while query.isActive and "Waiting" not in query.status["message"] and time.monotonic() < end:
-        time.sleep(0.05)
-    query.stop()
-    stop.unlink(missing_ok=True)
+    try:
+        while query.isActive and "Waiting" not in query.status["message"] and time.monotonic() < end:
+            time.sleep(0.05)
+        query.stop()
+    finally:
+        stop.unlink(missing_ok=True)

@@ -12,12 +12,13 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from joinlib.checkpoint.lock import without_jvm
 from joinlib.compiled import Compiled
 from joinlib.spark import session
-from joinlib.spark.jvm_lock import jvm_lock, wait_for_others
+from joinlib.spark.jvm_lock import PATIENCE_S, jvm_lock
 from joinlib.spark.source import data_source
 
-Given = SparkSession | Callable[[], SparkSession]
+Given = SparkSession | Callable[[], SparkSession]  # what gives one gives one of this machine
 
 
 class OnDemand:
@@ -40,7 +41,7 @@ class OnDemand:
         self._held = contextlib.ExitStack()  # the JVM's lock
         self.starting = False  # at the moment
         self.used = False  # there was one
-        self._unused_since: float | None = None
+        self._unused_since = 0.0  # (`time.monotonic`) while it is done without
 
     @property
     def running(self) -> SparkSession | None:
@@ -53,17 +54,24 @@ class OnDemand:
         Raises:
             NotReady: The JVM of an earlier run is still alive.
         """
-        self._unused_since = None
         if self._session is not None and self._own and not session.alive():
             self._end(self._session)
         if self._session is None:
             self.starting = self.used = True
-            made = self._ready or self._make()
-            self._warm(made)
-            self._held.enter_context(jvm_lock(made, self._plan.checkpoint))
-            made.dataSource.register(data_source(self._plan.source, self._plan.join))
-            self._session, self.starting = made, False
+            try:
+                self._session = self._ready or self._make()
+                self._set_up(self._session)
+            except BaseException:
+                self.close()
+                raise
+            finally:
+                self.starting = False
         return self._session
+
+    def _set_up(self, made: SparkSession) -> None:
+        self._warm(made)
+        self._held.enter_context(jvm_lock(made, self._plan.checkpoint))
+        made.dataSource.register(data_source(self._plan.source, self._plan.join))
 
     def do_without(self) -> None:
         """Go on without a session, once no earlier run's JVM is left to write to the checkpoint.
@@ -72,14 +80,13 @@ class OnDemand:
             NotReady: The JVM of an earlier run is still alive.
         """
         if self._session is None:
-            wait_for_others(self._plan.checkpoint)
+            without_jvm(self._plan.checkpoint, PATIENCE_S)
         self._unused_since = time.monotonic()
 
     def look(self) -> None:
-        """End the job's own session, and its JVM, if no batch has needed it for a while."""
-        if self._session is None or not self._own or self._unused_since is None:
-            return
-        if time.monotonic() - self._unused_since > self._plan.source.tuning.jvm_kept_s:
+        """End the job's own session, and its JVM, if it is done without for long enough."""
+        unused_s = time.monotonic() - self._unused_since
+        if self._session is not None and self._own and unused_s > self._plan.source.tuning.jvm_kept_s:
             self._end(self._session)
 
     def _end(self, ended: SparkSession) -> None:
@@ -89,6 +96,9 @@ class OnDemand:
 
     def close(self) -> None:
         """Stop the session, if it is the job's own; its JVM ends with the process."""
-        if self._session is not None and self._own:
-            self._session.stop()
-        self._held.close()
+        try:
+            if self._session is not None and self._own:
+                self._session.stop()
+        finally:
+            self._session = None
+            self._held.close()

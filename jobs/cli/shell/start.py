@@ -1,4 +1,4 @@
-"""Starts the prompt: Java in the background, the inputs, and a folder for what queries keep until it ends."""
+"""Starts the prompt: what runs queries in the background, the inputs, and a folder for what queries keep until it ends."""
 
 import contextlib
 import os

@@ -2,10 +2,11 @@
 
     session ──► prefork ──fork──► daemon of the tasks ──fork──► workers
                    ▲    ──fork──► the source's driver part, planning, …
+                   │    ──fork──► what runs batches without Spark (`direct.serve`)
     JVM ──► stub┘
 
 Spark starts half a dozen Python processes before the first result, one after the other, each with half a
-second to two of imports. Here there is one, which imports and compiles everything while the JVM starts; a
+second to two of imports. Here there is one, which imports and compiles everything while the run is planned; a
 fork takes milliseconds. It ends with the process that started it, ends a forked process whose stub is gone,
 and ends all of them when it ends itself.
 """

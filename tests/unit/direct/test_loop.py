@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing import Pipe
 from pathlib import Path
 from threading import Thread
@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from joinlib.checkpoint import batches
-from joinlib.direct.commit import Tasks
 from joinlib.direct.loop import DirectLoop
 from joinlib.direct.serve import serve
 from joinlib.direct.servers import ServerGone, ServerProcess
 from tests.unit.checkpoint.test_batches import as_spark
 
 Step = tuple[str, int]
+Run = Callable[[int], Iterable[bytes]]
 
 
 def envelope(end: int, small: bool = True) -> str:
@@ -27,8 +27,6 @@ def envelope(end: int, small: bool = True) -> str:
 
 class Played:
     """Servers of these answers, and then an error; an exception is raised."""
-
-    partitions = 2
 
     def __init__(self, answers: Sequence[str | Exception | None]) -> None:
         self.answers, self.closed = list(answers), False
@@ -51,7 +49,7 @@ class Played:
         self.closed = True
 
 
-def looping(server: Played, folder: Path, commit: Callable[[int, Tasks], None], **options: Any) -> DirectLoop:
+def looping(server: Played, folder: Path, commit: Callable[[int, Run], None], **options: Any) -> DirectLoop:
     """A loop that has not begun."""
     options = {"pace_s": 0.0, "synced": False, **options}
     return DirectLoop(server, folder, commit, **options)  # type: ignore[arg-type]
@@ -60,7 +58,7 @@ def looping(server: Played, folder: Path, commit: Callable[[int, Tasks], None], 
 def play(
     folder: Path,
     server: Played,
-    commit: Callable[[int, Tasks], None] | None = None,
+    commit: Callable[[int, Run], None] | None = None,
     last: int = 4,
     **options: Any,
 ) -> tuple[DirectLoop, list[Step]]:
@@ -71,9 +69,9 @@ def play(
         batches.make(folder, synced=False)
     steps: list[Step] = []
 
-    def committed(batch: int, tasks: Tasks) -> None:
+    def committed(batch: int, run: Run) -> None:
         assert batches.cut_off(folder) == batch, "it has begun"
-        assert list(tasks()) == [b"told"]
+        assert list(run(2)) == [b"told"]
         steps.append(("committed", batch))
 
     loop = looping(server, folder, commit or committed, **options)
@@ -91,8 +89,8 @@ def test_batches_follow_each_other(tmp_path: Path) -> None:
     assert steps == [("committed", 5), ("committed", 6)]
     start = batches.envelope(tmp_path, 4)
     assert [a for a in server.asked if a[0] == "run"] == [
-        ("run", start, envelope(1), 5),
-        ("run", envelope(1), envelope(2), 6),
+        ("run", start, envelope(1), 5, 2),
+        ("run", envelope(1), envelope(2), 6, 2),
     ]
     assert batches.done(tmp_path) == batches.begun(tmp_path) == 6
     assert loop.count == 2
@@ -108,7 +106,7 @@ def test_it_runs_the_first_batch_of_all(tmp_path: Path) -> None:
     server = Played([envelope(1), envelope(2)])
     _, steps = play(tmp_path, server, last=-1)
     assert steps == [("committed", 0), ("committed", 1)]
-    assert next(a for a in server.asked if a[0] == "run") == ("run", envelope(0), envelope(1), 0)
+    assert next(a for a in server.asked if a[0] == "run") == ("run", envelope(0), envelope(1), 0, 2)
     assert batches.all_done(tmp_path) == [0, 1]
     assert json.loads((tmp_path / "metadata").read_text())["id"]
     for batch in (0, 1):
@@ -123,20 +121,7 @@ def test_it_runs_a_batch_again_that_was_cut_off(tmp_path: Path) -> None:
     _, steps = play(tmp_path / "small", server, last=-1)
     assert steps == [("committed", 5), ("committed", 6)]
     start = batches.envelope(tmp_path / "small", 4)
-    assert server.asked[0] == ("run", start, envelope(7), 5)
-
-
-@pytest.mark.parametrize(("partitions", "runs"), [(2, True), (4, False)])
-def test_a_batch_of_other_partitions_is_left_to_spark(tmp_path: Path, partitions: int, runs: bool) -> None:
-    """Each may have been a transaction. Small ones have one in any case."""
-    spark = tmp_path / "spark"
-    as_spark(spark, 4)
-    batches.begin(spark, 5, envelope(7, small=False), synced=False)
-    (tmp_path / batches.PARTITIONS).write_text(f"{partitions}\n")
-    loop, steps = play(spark, Played([None, None]), last=-1)
-    assert steps == ([("committed", 5)] if runs else [])
-    assert loop.failed is runs, "the first looks for more, until there are no more answers"
-    assert batches.cut_off(spark) == (None if runs else 5)
+    assert server.asked[0] == ("run", start, envelope(7), 5, 2)
 
 
 def test_a_run_that_has_an_end_is_done_where_there_is_nothing_more(tmp_path: Path) -> None:
@@ -149,16 +134,14 @@ def test_a_run_that_has_an_end_is_done_where_there_is_nothing_more(tmp_path: Pat
 
 def test_whatever_fails_ends_it(tmp_path: Path) -> None:
     """While it composes nothing has begun; while it runs, the batch is cut off."""
-    loop, steps = play(tmp_path / "composing", Played([envelope(1), ServerGone("gone")]))
+    _, steps = play(tmp_path / "composing", Played([envelope(1), ServerGone("gone")]))
     assert steps == [("committed", 5)]
-    assert loop.failed
     assert batches.cut_off(tmp_path / "composing") is None
 
-    def fails(batch: int, tasks: Tasks) -> None:
+    def fails(batch: int, run: Run) -> None:
         raise OSError("no room")
 
-    loop, _ = play(tmp_path / "running", Played([envelope(1)]), fails)
-    assert loop.failed
+    play(tmp_path / "running", Played([envelope(1)]), fails)
     assert batches.cut_off(tmp_path / "running") == 5
 
 
@@ -212,12 +195,13 @@ def test_a_process_that_is_gone(tmp_path: Path) -> None:
     server = ServerProcess([str(script)])
     with pytest.raises(ServerGone, match="has ended"):
         (server.ask("next", "{}"), server.answer())
-    server.close()
+    server.close(time.monotonic())
 
 
 def test_a_process_that_hangs_is_ended(tmp_path: Path) -> None:
     """After a while."""
     code = "import time; time.sleep(600)"
     server = ServerProcess([sys.executable, "-c", code])
-    server.close(0.1)
+    server.leave()
+    server.close(time.monotonic() + 0.1)
     assert server._process.returncode is not None

@@ -61,7 +61,7 @@ def followed(asked: Any) -> Iterator[tuple[str, str]]:
 def test_an_end(plan: Compiled, tmp_path: Path) -> None:
     """What comes later than the first look is not read."""
     pour(tmp_path, 0, 5, "a")
-    serving = Server(plan.source, plan.join, partitions=2, until_done=True)
+    serving = Server(plan.source, plan.join, until_done=True)
     found = []
     for _, end in followed(lambda name, *more: getattr(serving, name)(*more)):
         pour(tmp_path, 1, 5, "a")
@@ -72,12 +72,12 @@ def test_an_end(plan: Compiled, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_several_processes_run_a_batch_together(plan: Compiled, tmp_path: Path) -> None:
     """Each unit of each stage says what it has done once, whether one process ran the batch or two did; what fails is told."""
-    servers = Servers([sys.executable], plan.source, plan.join, partitions=2, until_done=False)
+    servers = Servers([sys.executable], plan.source, plan.join, until_done=False)
     try:
         told, small = [], []
         pour(tmp_path, 0, 60, "a", "b")
         for batch, (start, end) in enumerate(followed(servers.ask)):
-            said = [r for task in servers.run(start, end, batch) for r in receipt.heard(task)]
+            said = [r for task in servers.run(start, end, batch, 2) for r in receipt.heard(task)]
             told.append([receipt.decode(text) for text, _ in said])
             small.append(json.loads(end)["small"])
             if batch == 0:
@@ -88,6 +88,6 @@ def test_several_processes_run_a_batch_together(plan: Compiled, tmp_path: Path) 
         last = [sum(r.rows_out for r in batch if r.unit >= max(units) - 3) for batch in told]
         assert last == [60, 3 * 7], "a key that comes again has 2 * 2 * 2 matches, of which one is old"
         with pytest.raises(ServerGone, match="Traceback"):
-            servers.run(start, json.dumps({**json.loads(end), "small": False}), 99)
+            servers.run(start, json.dumps({**json.loads(end), "small": False}), 99, 2)
     finally:
         servers.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from joinlib.checkpoint.lock import without_jvm
 from joinlib.errors import NotReady
-from joinlib.spark.jvm_lock import wait_for_others
 
 HOLDS = """
 import fcntl, sys, time
@@ -28,15 +28,15 @@ def test_another_process_holds_it(tmp_path: Path, seconds: float, waits: bool) -
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         if waits:
-            wait_for_others(tmp_path)
+            without_jvm(tmp_path, 20)
         else:
             with pytest.raises(NotReady, match="the Spark process of an earlier run is still alive"):
-                wait_for_others(tmp_path, patience_s=0.3)
+                without_jvm(tmp_path, 0.3)
         holder.kill()
 
 
 def test_nobody_holds_it(tmp_path: Path) -> None:
     """Nor does the caller afterwards: its own JVM takes it."""
-    wait_for_others(tmp_path, patience_s=0)
+    without_jvm(tmp_path, 0)
     with open(tmp_path / "lock.jvm", "ab") as file:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -18,6 +18,7 @@ from tests.deploy.chart.conftest import helm, render  # noqa: F401 - fixtures
 from tests.deploy.dashboards import drawing, standin
 from tests.deploy.dashboards.boards import ALERTS, ROOT
 from tests.postgres.database import PASSWORD, Database
+from tests.spark.faults import processes
 from tests.spark.test_driver import Driver, Drivers
 
 EXAMPLE = ROOT / "manifests" / "examples" / "06-hot-keys.yaml"
@@ -90,6 +91,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
             with prometheus.running(folder / "prometheus", config) as found:
                 driver.until("readiness", lambda: driver.get("/readyz")[0] == 200)
                 driver.until("batches", lambda: _batches(driver) > 2)
+                _need_spark(driver)
                 tabled.until("queries", lambda: tabled.metric("streamjoin_table_queries_total"))
                 driver.until("probe orders", lambda: driver.metric("streamjoin_probe_measured_seconds"))
                 begin = time.time()
@@ -101,6 +103,13 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     finally:
         drivers.end()
         others.end()
+
+
+def _need_spark(driver: Driver) -> None:
+    """What runs batches without Spark dies: in a cluster there is a JVM, whose heap is shown."""
+    for process in processes.of_kind(driver.process.pid, "server"):
+        processes.kill(process)
+    driver.until("a JVM", lambda: driver.metric("streamjoin_driver_heap_bytes"))
 
 
 @contextmanager

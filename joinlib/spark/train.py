@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from joinlib.compiled import compiled
+from joinlib.model.tuning import Tuning
 from joinlib.spark import session
 from joinlib.spark.boot import archive
 from joinlib.spark.job import started
@@ -67,7 +68,8 @@ def make() -> None:
 def _run(spec: Path, target: Path) -> None:
     java = " ".join([*session.JAVA, f"-XX:ArchiveClassesAtExit={target}"])
     conf = {"spark.driver.extraJavaOptions": java}
-    with started(compiled(load(spec), 1), lambda _: None, until_done=True, cores=1, conf=conf) as job:
+    plan = compiled(load(spec), 1, Tuning(direct_first=False))  # the JVM is to load what it runs
+    with started(plan, lambda _: None, until_done=True, cores=1, conf=conf) as job:
         while not job.wait(0.2):
             pass
     gateway = SparkContext._gateway

@@ -19,11 +19,11 @@ from joinlib.engine import receipt
 from joinlib.engine.checks import tables
 from joinlib.engine.composer import Composer, Offset
 from joinlib.engine.operators import forwarded, receipts
+from joinlib.engine.partition import parted, turns
 from joinlib.engine.reading import read
 from joinlib.engine.receipt import Receipt
 from joinlib.engine.task import JoinTask
 from joinlib.engine.turn import Turn
-from joinlib.route.slots import slots
 
 Rows = list[pa.RecordBatch]
 T = TypeVar("T")
@@ -86,16 +86,13 @@ class InProcess:
     def _stage(self, tasks: tuple[JoinTask, ...], run: Run[T], rows: Rows, partitions: int) -> list[list[T]]:
         made = []
         for partition, own in enumerate(self._parted(rows, partitions)):
-            at = {"partition": partition, "partitions": partitions, "batch": self.batch}
-            made.append(list(run([Turn(task, **at) for task in tasks], iter(own))))
+            made.append(list(run(turns(tasks, self.batch, (partition, partitions)), iter(own))))
         return made
 
     def _parted(self, rows: Rows, partitions: int) -> list[Rows]:
         """Return what each partition is given."""
-        unit_of = {slot: unit for unit, slot in enumerate(slots(self.plan.pipeline.units))}
         found: list[Rows] = [[] for _ in range(partitions)]
         for some in self._shuffled(rows):
-            to = [unit_of[slot] % partitions for slot in some.column("slot").to_pylist()]
-            for partition, own in enumerate(found):
-                own.append(some.filter(pa.array([t == partition for t in to], pa.bool_())))
+            for partition, own in parted(some, self.plan.pipeline.units, partitions):
+                found[partition].append(own)
         return found

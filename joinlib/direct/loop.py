@@ -39,7 +39,7 @@ class DirectLoop(threading.Thread):
     Args:
         servers: The processes, which end with the loop.
         spark: The folder of Spark's logs.
-        commit: Runs the tasks of a batch, in as many partitions as it says, and publishes it.
+        commit: Runs the tasks of a batch, small or not, in as many partitions as it says, and publishes it.
         pace_s: Seconds between the beginnings of two batches, at least.
         synced: Whether the logs survive a power cut.
         until_done: Whether it ends where there is nothing more to do.
@@ -49,7 +49,7 @@ class DirectLoop(threading.Thread):
         self,
         servers: Servers,
         spark: Path,
-        commit: Callable[[int, Callable[[int], Iterable[bytes]]], None],
+        commit: Callable[[int, bool, Callable[[int], Iterable[bytes]]], None],
         *,
         pace_s: float,
         synced: bool,
@@ -109,7 +109,8 @@ class DirectLoop(threading.Thread):
 
     def _ran(self, batch: int, start: str, end: str, times: tuple[float, float, float]) -> str:
         """Run a batch that has begun; return where it ends. `times`: when it was asked for, composed and logged."""
-        self._commit(batch, partial(self._servers.run, start, end, batch))
+        small = bool(orjson.loads(end).get("small"))
+        self._commit(batch, small, partial(self._servers.run, start, end, batch))
         joined = time.time()
         fault.point("published_directly", batch)
         batches.finish(self._spark, batch, synced=self._synced)

@@ -51,18 +51,24 @@ def turns(tasks: Iterable[JoinTask], batch: int, at: tuple[int, int] = (0, 1)) -
 
 def _sent(batches: Iterable[pa.RecordBatch], join: JoinTask, partitions: int) -> Sent:
     """Write the rows of each partition."""
-    to, folder = _partition_of(join.pipeline.units, partitions), join.exchange
+    folder = join.exchange
     names = [str(folder / uuid.uuid4().hex) for _ in range(partitions)]
     with room(folder), ExitStack() as stack:
         files = [stack.enter_context(pa.OSFile(name, "wb")) for name in names]
         writers = [stack.enter_context(pa.ipc.new_stream(file, SCHEMA)) for file in files]
         for batch in batches:
-            wanted = to[batch.column(0).to_numpy()]
-            for partition, writer in enumerate(writers):
-                own = np.flatnonzero(wanted == partition)
-                if len(own):
-                    writer.write_batch(batch if len(own) == len(wanted) else batch.take(pa.array(own)))
+            for partition, own in parted(batch, join.pipeline.units, partitions):
+                writers[partition].write_batch(own)
     return names
+
+
+def parted(batch: pa.RecordBatch, units: int, partitions: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the partitions that exchange rows go to, each with its rows."""
+    wanted = _partition_of(units, partitions)[batch.column("slot").to_numpy()]
+    for partition in range(partitions):
+        own = np.flatnonzero(wanted == partition)
+        if len(own):
+            yield partition, batch if len(own) == len(wanted) else batch.take(pa.array(own))
 
 
 @cache

@@ -183,9 +183,9 @@ class Batching:
         session.end_planners(spark)
         self._in_a_row += 1
 
-    def _without_spark(self, batch: int, run: Callable[[int], Iterable[bytes]]) -> None:
+    def _without_spark(self, batch: int, small: bool, run: Callable[[int], Iterable[bytes]]) -> None:
         """Commit a batch that was begun without Spark. `run`: runs its tasks, in so many partitions."""
-        spread = self._spreading.of(batch, bool(batches.offset(self._logs, batch).get("small")))
+        spread = self._spreading.of(batch, small)
         self._commit(batch, lambda: run(spread.partitions))
 
 

@@ -49,7 +49,9 @@ class Played:
         self.closed = True
 
 
-def looping(server: Played, folder: Path, commit: Callable[[int, Run], None], **options: Any) -> DirectLoop:
+def looping(
+    server: Played, folder: Path, commit: Callable[[int, bool, Run], None], **options: Any
+) -> DirectLoop:
     """A loop that has not begun."""
     options = {"pace_s": 0.0, "synced": False, **options}
     return DirectLoop(server, folder, commit, **options)  # type: ignore[arg-type]
@@ -58,7 +60,7 @@ def looping(server: Played, folder: Path, commit: Callable[[int, Run], None], **
 def play(
     folder: Path,
     server: Played,
-    commit: Callable[[int, Run], None] | None = None,
+    commit: Callable[[int, bool, Run], None] | None = None,
     last: int = 4,
     **options: Any,
 ) -> tuple[DirectLoop, list[Step]]:
@@ -69,7 +71,7 @@ def play(
         batches.make(folder, synced=False)
     steps: list[Step] = []
 
-    def committed(batch: int, run: Run) -> None:
+    def committed(batch: int, _: bool, run: Run) -> None:
         assert batches.cut_off(folder) == batch, "it has begun"
         assert list(run(2)) == [b"told"]
         steps.append(("committed", batch))
@@ -138,7 +140,7 @@ def test_whatever_fails_ends_it(tmp_path: Path) -> None:
     assert steps == [("committed", 5)]
     assert batches.cut_off(tmp_path / "composing") is None
 
-    def fails(batch: int, run: Run) -> None:
+    def fails(batch: int, _: bool, run: Run) -> None:
         raise OSError("no room")
 
     play(tmp_path / "running", Played([envelope(1)]), fails)

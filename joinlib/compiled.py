@@ -72,7 +72,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
         path_rows=given.path_limit,
         sync=spec.checkpoint.sync,
     )
-    pipeline = plan_of(document)
+    pipeline = plan_of(document, cores=tasks)
     for function in functions(spec).values():
         loaded(function)  # here, rather than in the first task
     if pipeline.budget is not None:

@@ -145,6 +145,7 @@ def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
     Raises:
         SpecError: The spec or its SQL cannot be run; the message lists every reason.
     """
+    from jobs.flow import default_cores
     from joinlib.checkpoint.planned import plan_of
     from joinlib.expr.declared import loaded
     from joinlib.plan.spec import functions
@@ -153,7 +154,7 @@ def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
 
     document = load(file)
     with telling_of(file):
-        pipeline = plan_of(document)
+        pipeline = plan_of(document, cores=default_cores())
         for function in functions(document.spec).values():
             loaded(function)
     return document, pipeline

@@ -16,19 +16,29 @@ from joinlib.plan.source import InputStatistics
 from joinlib.source.footers import footers
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import StreamJoin
+from joinlib.spec.rules import next_power_of_two
 
 
-def plan_of(document: StreamJoin, of: Path | None = None, after: Pipeline | None = None) -> Pipeline:
-    """Plan a job. `of`: the checkpoint that it would go on from; by default its own.
+def plan_of(
+    document: StreamJoin, of: Path | None = None, after: Pipeline | None = None, cores: int = 1
+) -> Pipeline:
+    """Plan a job. A batch that was cut off runs again with the units that it began with, and the state is divided among
+    others when it is done.
 
-    `after`: where no checkpoint has begun, the plan whose state this one would go on from. A batch that was cut off runs
-    again with the units that it began with, and the state is divided among others when it is done.
+    Args:
+        document: The spec.
+        of: The checkpoint that it would go on from; by default its own.
+        after: Where no checkpoint has begun, the plan whose state this one would go on from.
+        cores: On how many it runs: each has a unit, if neither the spec nor the checkpoint says how many there are.
 
     Raises:
         SpecError, SqlError: The query or an option cannot be run.
     """
     checkpoint = of or document.spec.checkpoint.folder
     known = plan_in(checkpoint) or (as_json(after) if after else None)
+    if "units" not in document.spec.join.model_fields_set:
+        units = max(document.spec.join.units, next_power_of_two(cores))
+        document = in_units(document, (known or {}).get("units", units))
     pipeline = _planned(document, checkpoint, known)
     if (
         of is not None

@@ -13,14 +13,13 @@ One process composes all batches. Each ends with its connection, which is its st
 import json
 import os
 import traceback
-from collections.abc import Sequence
 from functools import cached_property
 from multiprocessing.connection import Connection
 from typing import Any
 
 from joinlib.engine import partition, small
 from joinlib.engine.composer import Composer
-from joinlib.engine.partition import Sent
+from joinlib.engine.partition import Arrived, Sent
 from joinlib.engine.sources import MapInput, SourceTask
 from joinlib.engine.task import JoinTask
 
@@ -72,11 +71,11 @@ class Server:
         """Read a part of a batch; return its rows by partition."""
         return partition.read(self._source, self._join, part, batch, partitions)
 
-    def forward(self, level: int, batch: int, at: tuple[int, int], arrived: Sequence[str]) -> Sent:
+    def forward(self, level: int, batch: int, at: tuple[int, int], arrived: Arrived) -> Sent:
         """Run an inner level in a partition; return the rows that go on, by partition."""
         return partition.forward(self._join, level, batch, at, arrived)
 
-    def finish(self, batch: int, at: tuple[int, int], arrived: Sequence[str]) -> bytes:
+    def finish(self, batch: int, at: tuple[int, int], arrived: Arrived) -> bytes:
         """Run the last level in a partition; return what it says of its units (`receipt.told`)."""
         return partition.finish(self._join, batch, at, arrived)
 

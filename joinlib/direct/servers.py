@@ -13,14 +13,18 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from socket import SHUT_WR, socketpair
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from joinlib.engine.sources import SourceTask
 from joinlib.engine.task import JoinTask
 from joinlib.errors import StreamJoinError
+
+if TYPE_CHECKING:
+    from joinlib.engine.partition import Arrived, Sent
 
 _SERVE = "joinlib.direct.serve"  # not imported: it loads what only its process needs
 _LAST_S = 10.0  # for a process to end
@@ -140,8 +144,11 @@ class Servers:
             return [self.ask("small", start, end, batch)]
         sent = self._each("read", [(part, batch, partitions) for part in self.ask("parts", start, end)])
         for level in range(self._levels - 1):
-            sent = self._each("forward", [(level, batch, *own) for own in _exchanged(sent)])
-        return self._each("finish", [(batch, *own) for own in _exchanged(sent)])
+            before, sent = sent, self._each("forward", [(level, batch, *own) for own in _exchanged(sent)])
+            _remove(before)
+        told = self._each("finish", [(batch, *own) for own in _exchanged(sent)])
+        _remove(sent)
+        return told
 
     def close(self, patience_s: float = _LAST_S) -> None:
         """End the processes: after what they do now, or after so long."""
@@ -166,7 +173,14 @@ class Servers:
         return answers
 
 
-def _exchanged(sent: Sequence[Sequence[str]]) -> Iterator[tuple[tuple[int, int], list[str]]]:
+def _exchanged(sent: "Sequence[Sent]") -> "Iterator[tuple[tuple[int, int], Arrived]]":
     """Yield each partition, with its number and how many there are, and the rows that go there."""
-    for to, rows in enumerate(zip(*sent, strict=True)):
-        yield (to, len(sent[0])), list(rows)
+    files, spans = zip(*sent, strict=True)
+    for to, own in enumerate(zip(*spans, strict=True)):
+        yield (to, len(spans[0])), list(zip(files, own, strict=True))
+
+
+def _remove(sent: "Iterable[Sent]") -> None:
+    """Remove what has been read."""
+    for file, _ in sent:
+        Path(file).unlink()

@@ -13,6 +13,7 @@ only report progress.
 import time
 from collections import deque
 from collections.abc import Callable
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,12 @@ from joinlib.source.generator import GeneratorInput
 if TYPE_CHECKING:
     from joinlib.lookup.versions import Versions
 
+_SHARE_ROWS = 1 << 14  # fewer are not worth a task
+_PIECES = 4  # of a task's share, at least: those next to each other are read at once, so that tasks read similar amounts
+
 Offset = dict[str, Any]
+Sliced = tuple[str, Slice]  # a slice of a source
+Reads = tuple[tuple[str, tuple[Slice, ...]], ...]  # of each source
 
 
 class Composer:
@@ -115,7 +121,8 @@ class Composer:
             self._open()
         todo = self._between(start["inputs"], end["inputs"])
         small = end.get("small", False)
-        groups = _cut(todo, 1 if small else self.task.tasks)
+        groups = [todo] if small else _cut(self._pieces(todo), self.task.tasks)
+        starts = {(name, s.index): s.start for name, s in todo}
         told = self._begins(start)
         ticks = tuple(
             tuple(
@@ -136,9 +143,25 @@ class Composer:
         route = end.get("route")
         first = ticks, tuple((stage, tuple(pairs)) for stage, pairs in versions.items())
         return [
-            MapInput(_by_source(group), *(first if at == 0 else ((), ())), self._numbers(group), route, small)
+            MapInput(
+                reads := _by_source(group),
+                *(first if at == 0 else ((), ())),
+                self._numbers(reads, before := _before(reads, starts)),
+                before,
+                route,
+                small,
+            )
             for at, group in enumerate(groups)
         ]
+
+    def _pieces(self, todo: list[Sliced]) -> list[Sliced]:
+        """Cut slices that are more than a task's share: few large ones would leave cores without work."""
+        share = max(_rows(todo) / self.task.tasks, _SHARE_ROWS)
+        found: list[Sliced] = []
+        for name, s in todo:
+            count = ceil(s.weight / share * _PIECES) if s.weight > share else 1
+            found += ((name, piece) for piece in self.inputs[name].reader.pieces(s, count))
+        return found
 
     def _begins(self, start: Offset) -> bool:
         """Whether all units must know that the first batch has begun: the group of all rows is there without any."""
@@ -166,15 +189,15 @@ class Composer:
         OFFSET.check(offset.get("v"), place)
         OFFSET.check_fields(offset, self.initial(), place)
 
-    def _numbers(self, group: list[tuple[str, Slice]]) -> tuple[tuple[str, int], ...]:
+    def _numbers(self, reads: Reads, before: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
         """Return, for each source of a part whose rows are numbered, the number of its first row."""
         wanted = {p.source for _, p in self.task.pipeline.numbered_inputs if p.numbered}
-        firsts = {name: s.index for name, s in reversed(group) if name in wanted}
         found = []
-        for name, index in firsts.items():
-            known = self.inputs[name]
-            assert isinstance(known, FileInput | GeneratorInput)  # the planner has refused others
-            found.append((name, known.rows_before(index)))
+        for name, slices in reads:
+            if name in wanted:
+                known = self.inputs[name]
+                assert isinstance(known, FileInput | GeneratorInput)  # the planner has refused others
+                found.append((name, known.rows_before(slices[0].index) + dict(before).get(name, 0)))
         return tuple(found)
 
     def commit(self, end: Offset) -> None:
@@ -253,7 +276,7 @@ class Composer:
             self._open()
         self.known = {name: i.discover() for name, i in self.inputs.items()}
 
-    def _between(self, start: dict[str, int], end: dict[str, int]) -> list[tuple[str, Slice]]:
+    def _between(self, start: dict[str, int], end: dict[str, int]) -> list[Sliced]:
         """Return the slices of all inputs between two offsets, in order."""
         return [(name, s) for name in self.inputs for s in self._slices(name, start[name], end[name])]
 
@@ -273,24 +296,30 @@ class Composer:
         return sorted(n for n, limit in limits.items() if clock - self.active_at[n] > limit / 1e6)
 
 
-def _cut(todo: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:
+def _cut(todo: list[Sliced], parts: int) -> list[list[Sliced]]:
     """Cut slices into consecutive groups of similar weight, at least one: the first carries the ticks."""
     total, seen = _rows(todo), 0
-    groups: list[list[tuple[str, Slice]]] = [[] for _ in range(parts)]
+    groups: list[list[Sliced]] = [[] for _ in range(parts)]
     for name, s in todo:
         groups[min(parts - 1, seen * parts // max(total, 1))].append((name, s))
         seen += s.weight
     return [g for g in groups if g] or [[]]
 
 
-def _rows(todo: list[tuple[str, Slice]]) -> int:
+def _before(reads: Reads, starts: dict[tuple[str, int], int]) -> tuple[tuple[str, int], ...]:
+    """Return how much of its first slice another part reads, where that is anything. `starts`: of whole slices."""
+    firsts = ((name, slices[0]) for name, slices in reads)
+    return tuple((name, s.start - start) for name, s in firsts if s.start > (start := starts[name, s.index]))
+
+
+def _rows(todo: list[Sliced]) -> int:
     return sum(slice.weight for _, slice in todo)
 
 
-def _by_source(group: list[tuple[str, Slice]]) -> tuple[tuple[str, tuple[Slice, ...]], ...]:
+def _by_source(group: list[Sliced]) -> Reads:
     names = dict.fromkeys(name for name, _ in group)
     return tuple((name, tuple(s for n, s in group if n == name)) for name in names)
 
 
-def _digest(todo: list[tuple[str, Slice]]) -> str:
+def _digest(todo: list[Sliced]) -> str:
     return xxhash.xxh3_64_hexdigest(orjson.dumps(todo))

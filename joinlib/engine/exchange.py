@@ -25,6 +25,8 @@ from joinlib.state import segment
 from joinlib.state.location import state_folder, unit_folder
 from joinlib.state.segment import Written
 
+_ALIGNED = 8  # bytes, at which Arrow's arrays begin
+
 
 @dataclass(frozen=True)
 class Spool:
@@ -179,7 +181,7 @@ def receive(arrived: Iterable[Sequence[Any]], inputs: Sequence[InputPlan], folde
             versions[row.input] = row.version
         elif row.kind == FILE:
             assert row.block is not None
-            files[key] = written = Written(*orjson.loads(row.block))
+            files[key] = written = Written(*orjson.loads(memoryview(row.block)))
             segment.verify(folder, written)
             block = segment.read(folder, written, schemas[row.input])
             rows.append((row.input, row.sequence, block, row.role))
@@ -210,12 +212,19 @@ def _tick(row: ExchangeRow) -> Tick:
 
 
 def _block(row: ExchangeRow, schema: pa.Schema) -> pa.RecordBatch:
-    return pa.ipc.read_record_batch(pa.py_buffer(row.block), schema)
+    assert row.block is not None
+    content = pa.py_buffer(row.block)
+    if content.address % _ALIGNED:  # behind one of another length
+        content = pa.py_buffer(content.to_pybytes())
+    return pa.ipc.read_record_batch(content, schema)
 
 
 def split_by_stage(arrived: pa.RecordBatch, stage: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Split exchange rows into those of this stage and those that only pass through it."""
     own = pc.equal(arrived.column("stage"), stage)
+    if own.true_count in (0, len(own)):  # blocks are not copied
+        whole, none = arrived, arrived.slice(0, 0)
+        return (whole, none) if own.true_count else (none, whole)
     return arrived.filter(own), arrived.filter(pc.invert(own))
 
 

@@ -3,14 +3,13 @@
     slices ─► read ─► rows by partition ─► forward, level by level ─► rows by partition ─► finish ─► receipts
 
 A level begins when the one before has ended in all processes, and units go to the partitions that Spark would take them to.
-The files are this machine's own, are mapped by whoever reads them, and are gone when they are open.
+Each process writes one file of a level, since making files is what slows many processes most. The files are this machine's
+own, are mapped by whoever reads them, and the run removes them behind the level.
 """
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -25,20 +24,25 @@ from joinlib.engine.wire import SCHEMA
 from joinlib.files import room
 from joinlib.route.slots import slots
 
-Sent = list[str]  # for each partition, the file that holds its exchange rows
+Span = tuple[int, int]  # where a record batch begins in a file, and its size in bytes
+Sent = tuple[str, list[list[Span]]]  # a file, and where in it the exchange rows of each partition are
+Arrived = Sequence[tuple[str, list[Span]]]  # files, and where in them those of one partition are
 
 
 def read(source: SourceTask, join: JoinTask, part: MapInput, batch: int, partitions: int) -> Sent:
-    """Read one part of a batch."""
-    return _sent(reading.read(source, part, batch), join, partitions)
+    """Read one part of a batch.
+
+    Blocks are not made segments here, as they are for Spark: a unit takes few rows of each process, and stores them at once.
+    """
+    return _sent(reading.read(source, part, batch, spooled=False), join, partitions)
 
 
-def forward(join: JoinTask, level: int, batch: int, at: tuple[int, int], arrived: Sequence[str]) -> Sent:
+def forward(join: JoinTask, level: int, batch: int, at: tuple[int, int], arrived: Arrived) -> Sent:
     """Run the stages of an inner level in a partition. `at`: its number, and how many there are."""
     return _sent(forwarded(turns(join.levels()[level], batch, at), _rows(arrived)), join, at[1])
 
 
-def finish(join: JoinTask, batch: int, at: tuple[int, int], arrived: Sequence[str]) -> bytes:
+def finish(join: JoinTask, batch: int, at: tuple[int, int], arrived: Arrived) -> bytes:
     """Run the stages of the last level in a partition; return what it says of its units (`receipt.told`)."""
     return receipt.told(receipts(turns(join.levels()[-1], batch, at), 0, _rows(arrived)))
 
@@ -50,16 +54,16 @@ def turns(tasks: Iterable[JoinTask], batch: int, at: tuple[int, int] = (0, 1)) -
 
 
 def _sent(batches: Iterable[pa.RecordBatch], join: JoinTask, partitions: int) -> Sent:
-    """Write the rows of each partition."""
-    folder = join.exchange
-    names = [str(folder / uuid.uuid4().hex) for _ in range(partitions)]
-    with room(folder), ExitStack() as stack:
-        files = [stack.enter_context(pa.OSFile(name, "wb")) for name in names]
-        writers = [stack.enter_context(pa.ipc.new_stream(file, SCHEMA)) for file in files]
+    """Write the rows of all partitions."""
+    file = str(join.exchange / uuid.uuid4().hex)
+    spans: list[list[Span]] = [[] for _ in range(partitions)]
+    with room(join.exchange), pa.OSFile(file, "wb") as out:
         for batch in batches:
             for partition, own in parted(batch, join.pipeline.units, partitions):
-                writers[partition].write_batch(own)
-    return names
+                content = own.serialize()
+                spans[partition].append((out.tell(), content.size))
+                out.write(content)
+    return file, spans
 
 
 def parted(batch: pa.RecordBatch, units: int, partitions: int) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -68,7 +72,7 @@ def parted(batch: pa.RecordBatch, units: int, partitions: int) -> Iterator[tuple
     for partition in range(partitions):
         own = np.flatnonzero(wanted == partition)
         if len(own):
-            yield partition, batch if len(own) == len(wanted) else batch.take(pa.array(own))
+            yield partition, batch.slice(own[0], 1) if len(own) == 1 else batch.take(pa.array(own))
 
 
 @cache
@@ -80,8 +84,9 @@ def _partition_of(units: int, partitions: int) -> npt.NDArray[np.int64]:
     return found
 
 
-def _rows(arrived: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    for name in arrived:
-        with pa.memory_map(name) as mapped:
-            Path(name).unlink()
-            yield from pa.ipc.open_stream(mapped)
+def _rows(arrived: Arrived) -> Iterator[pa.RecordBatch]:
+    for file, spans in arrived:
+        with pa.memory_map(file) as mapped:
+            for start, size in spans:
+                mapped.seek(start)
+                yield pa.ipc.read_record_batch(mapped.read_buffer(size), SCHEMA)

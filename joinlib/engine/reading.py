@@ -22,13 +22,15 @@ from joinlib.route import biclique, hotspot
 from joinlib.route.census import Census
 from joinlib.route.routers import BicliqueRouter, Router, RuleRouter, default_router
 from joinlib.route.slots import slots
-from joinlib.source import fetch_ahead, reader
+from joinlib.source import Slice, fetch_ahead, reader
 
 
-def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.RecordBatch]:
-    """Read one part of `batch` and yield its exchange rows."""
-    way, first, pipeline = _way(task, part), dict(part.first), task.pipeline
-    to = senders(pipeline, task.states, task.tuning, batch, {0: way})
+def read(
+    task: SourceTask, part: MapInput, batch: int | None, spooled: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Read one part of `batch` and yield its exchange rows. spooled: whether large blocks are written as segments."""
+    way, first, before, pipeline = _way(task, part), dict(part.first), dict(part.before), task.pipeline
+    to = senders(pipeline, task.states, task.tuning, batch if spooled else None, {0: way})
     plans = {s.name: s for s in task.sources}
     if part.small:
         fetch_ahead((plans[name].config, slices) for name, slices in part.reads)
@@ -43,7 +45,7 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
         letters = InputLetters(plan, ways, slices, columns) if plan.keeps_errors else None
         own = reader(plan.config, plan.schema, letters.refused if letters else None)
         rows = own.read_many(slices, columns)
-        origin = slices[0].index << 20
+        origin = _origin(slices, before.get(name, 0))
         batches: Iterable[tuple[int, pa.RecordBatch]] = enumerate(rows, origin)
         if name in first:
             batches = numbered(batches, first[name])
@@ -57,12 +59,17 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
     for folder, census in way.censuses.items():
         if census.counts.any():
             name, slices = part.reads[0]
-            census.write(task.census / folder, f"{name}-{slices[0].index}")
+            census.write(task.census / folder, f"{name}-{_origin(slices, before.get(name, 0))}")
     for sender, ticks in zip(to, part.ticks, strict=False):
         if ticks:
             yield sender.ticks(ticks)
     for number, versions in part.versions:
         yield to[number].versions(versions)
+
+
+def _origin(slices: Sequence[Slice], before: int) -> int:
+    """Return a number that tells the slices of a part apart from others of the source, and orders them."""
+    return slices[0].index << 20 | before
 
 
 def _letters(

@@ -86,5 +86,6 @@ class MapInput:
     # By stage: pairs (number of a lookup, version of its table).
     versions: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
     first: tuple[tuple[str, int], ...] = ()  # (source whose rows are numbered, number of its first row)
+    before: tuple[tuple[str, int], ...] = ()  # (source, rows of its first slice that another task reads)
     route: dict[str, Any] | None = None  # the rule, or rules, that split hot keys; None: the hashes' top bits
     small: bool = False  # the whole batch, which this task runs to its end (`engine.small`)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from joinlib.engine.task import JoinTask
@@ -82,5 +84,18 @@ class Turn:
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Sequence[Any]]:
+    """Yield exchange rows; blocks are not copied."""
     for batch in batches:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        *columns, blocks = batch.columns
+        yield from zip(*(column.to_pylist() for column in columns), _buffers(blocks), strict=True)
+
+
+def _buffers(values: pa.BinaryArray) -> Iterator[pa.Buffer | None]:
+    """Yield binary values, None where they are NULL."""
+    _, ends, content = values.buffers()
+    if content is None:
+        yield from (None for _ in range(len(values)))
+        return
+    at = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1].tolist()
+    for here, (start, stop) in zip(values.is_valid().to_pylist(), pairwise(at), strict=True):
+        yield content.slice(start, stop - start) if here else None

@@ -34,7 +34,7 @@ class ExchangeRow(NamedTuple):
     idle: bool = False  # TICK
     closed: bool = False  # TICK: no more rows will follow
     version: int = 0  # TABLE
-    block: bytes | None = None
+    block: bytes | pa.Buffer | None = None
 
 
 _TYPES: dict[type, tuple[pa.DataType, str]] = {int: (pa.int64(), "BIGINT"), bool: (pa.bool_(), "BOOLEAN")}

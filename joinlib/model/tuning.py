@@ -22,6 +22,7 @@ class Tuning:
     merged_bytes: int = 2**31 - 2  # limit of a merged run: strings of one Arrow array are limited to 2 GiB
     retain_batches: int = 8  # batches to which one can go back: manifests and retired segments are kept
     spool_bytes: int = 1 << 16  # a block of this size goes to its unit as a file, not through Spark's shuffle
+    direct_spool_bytes: int = 1 << 20  # the same between levels of a batch without Spark
     small_rows: int = 1 << 15  # a batch of at most so many rows is one task, where indexes are on one machine
     direct_first: bool = True  # a run begins without Spark, which starts when it is needed
     jvm_kept_s: float = 60.0  # for which Spark's JVM is kept that no batch needs

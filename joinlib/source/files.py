@@ -110,6 +110,9 @@ class FileReader(SliceReader):
             return parquet.cut(path, self.schema)
         return text.cut(path, self.schema, self._csv, text.SLICE_BYTES)
 
+    def pieces(self, slice: Slice, count: int) -> list[Slice]:
+        return parquet.pieces(slice, count) if self.config.format == "parquet" else [slice]
+
     def _placed(
         self, slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema
     ) -> Iterator[tuple[str, pa.RecordBatch]]:

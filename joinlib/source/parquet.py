@@ -2,13 +2,14 @@
 
 A row group is decoded as a whole (22 M rows/s for narrow rows). So adjacent slices of one group are
 read together, and a group of several slices stays decoded for the next call; a process keeps two of
-them. Groups beyond WHOLE_BYTES are streamed instead: memory stays bounded, but each read also decodes
-the rows before its slice.
+them. Processes that read pieces of one slice decode its group each. Groups beyond WHOLE_BYTES are
+streamed instead: memory stays bounded, but each read also decodes the rows before its slice.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,16 @@ def cut(path: Path, schema: pa.Schema) -> list[FileRange]:
         FileRange(group, start, stop := min(start + BATCH_ROWS, rows), stop - start)
         for group, rows in enumerate(groups)
         for start in range(0, rows, BATCH_ROWS)
+    ]
+
+
+def pieces(slice: Slice, count: int) -> list[Slice]:
+    """Cut a slice into at most so many parts of equal size."""
+    ends = [slice.start + (slice.stop - slice.start) * n // count for n in range(count + 1)]
+    return [
+        replace(slice, rows=stop - start, weight=stop - start, start=start, stop=stop)
+        for start, stop in pairwise(ends)
+        if start < stop
     ]
 
 

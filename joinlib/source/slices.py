@@ -91,6 +91,10 @@ class SliceReader(Protocol):
         for rows in self.read(slice, columns):
             yield rows, np.full(rows.num_rows, -1)
 
+    def pieces(self, slice: Slice, count: int) -> list[Slice]:
+        """Cut a slice into at most so many parts of similar weight, which are read as slices are; not all can be cut."""
+        return [slice]
+
     def in_order(self, slices: Sequence[Slice]) -> Sequence[Slice]:
         """Return slices in the order in which `read_many` yields their rows."""
         return slices

@@ -11,6 +11,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,9 @@ class Batching:
         plan, until_done = self._plan, self._until_done
         self.query = None
         self._spark.do_without()
-        servers = Servers([prefork.begin()], plan.source, plan.join, until_done=until_done)
+        tuning = replace(plan.join.tuning, spool_bytes=plan.join.tuning.direct_spool_bytes)
+        join = replace(plan.join, tuning=tuning)
+        servers = Servers([prefork.begin()], plan.source, join, until_done=until_done)
         self._direct = DirectLoop(
             servers,
             self._logs,

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from joinlib.files import begin_writing
 from joinlib.index.neighbours import shared
 from joinlib.model.side import SideConfig
 from joinlib.model.time import ALWAYS
@@ -115,7 +116,10 @@ class Runs:
     def write(self, batch: int, kind: str, rows: pa.RecordBatch) -> segment.Written:
         """Write a segment of this side, named SIDE-BATCH-KIND-DIGEST."""
         prefix = f"{self.config.number}-{batch:08d}{kind}"
-        return segment.write(self.place.segments, prefix, rows, self.tuning.file_bytes)
+        written = segment.write(self.place.segments, prefix, rows, self.tuning.file_bytes)
+        if self.tuning.sync and written.content is None:
+            begin_writing(self.place.segments / written.name)  # while the batch goes on
+        return written
 
     def behind(self, run: Run, written: segment.Written, rows: pa.RecordBatch) -> Segment:
         """Return what was written as a segment that follows those of `run`."""

@@ -37,6 +37,7 @@ UNITS = 4
 FILES, ROWS = 9, 40  # a file of each input a batch
 TUNING = {  # a head lives for three batches or so: long enough to be found half changed, and to be sealed and merged
     "spool_bytes": 300,
+    "direct_spool_bytes": 300,
     "file_bytes": 200,
     "seal_rows": 48,
     "spans": 1,

@@ -83,6 +83,7 @@ def test_several_processes_run_a_batch_together(plan: Compiled, tmp_path: Path) 
             if batch == 0:
                 pour(tmp_path, 1, 3, "a", "b")
         assert small == [False, True]
+        assert not list(plan.join.exchange.iterdir()), "what has been read is gone"
         units = range(len(plan.pipeline.stages) * 4)
         assert [sorted(r.unit for r in batch) for batch in told] == [list(units)] * 2
         last = [sum(r.rows_out for r in batch if r.unit >= max(units) - 3) for batch in told]

@@ -8,7 +8,9 @@ import pytest
 
 from joinlib.engine import edge
 from joinlib.engine.exchange import receive
+from joinlib.engine.wire import BLOCK, ExchangeRow
 from joinlib.route.slots import slots
+from joinlib.route.split import block_schema
 from tests.unit.engine.bench import TUNING, UNITS, Bench
 
 SQL = "SELECT a.k AS k, b.v AS v FROM a JOIN b ON a.k = b.k WHERE a.v <> 3"
@@ -53,6 +55,25 @@ def test_small_parts_make_one_block(bench: Bench) -> None:
         assert len(blocks) > 2
         apart = pa.Table.from_batches([block for _, block in blocks])
         assert apart.sort_by("a.k").equals(pa.Table.from_batches([together[unit][0][1]]).sort_by("a.k"))
+
+
+def test_blocks_are_used_where_they_lie(bench: Bench) -> None:
+    """In the memory of the exchange rows, if they are aligned there; else they are copied."""
+    block = pa.record_batch([pa.array(range(64), pa.int64())] * 2, ["a.#", "a.k"])
+    inputs = bench.plan.pipeline.stages[0].inputs
+    schema = block_schema(inputs[0])
+    content = pa.record_batch(
+        [c.cast(f.type) for c, f in zip(block.columns, schema)], schema=schema
+    ).serialize()
+    for before in (0, 8, 3):
+        whole = pa.py_buffer(bytes(before) + content.to_pybytes() + bytes(8))
+        row = ExchangeRow(0, 0, BLOCK, rows=64, block=whole.slice(before, content.size))
+        ((_, _, found, _),) = receive([row], inputs, bench.folder).rows
+        values = found.column(0).buffers()[1]
+        inside = whole.address <= values.address < whole.address + whole.size
+        assert inside == (before != 3)
+        assert values.address % 8 == 0
+        assert found.column(0).to_pylist() == list(range(64))
 
 
 def test_no_more_rows_wait_than_are_split_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ def _time(draw: random.Random) -> datetime:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """The path join of `three`."""
-    monkeypatch.setattr("joinlib.compiled.plan_of", lambda _: three(UNITS))
+    monkeypatch.setattr("joinlib.compiled.plan_of", lambda *_, **__: three(UNITS))
     made = Bench(tmp_path, SCHEMAS, False, SQL)
     made.sql = SQL.replace("l.t AS t", "l.t::TIMESTAMPTZ AS t")  # as instants are read
     return made

@@ -51,7 +51,8 @@ def test_power_fails_at_any_moment(kind: str, tmp_path: Path, undisturbed: Calla
         if kind in own:
             calm = stack.enter_context(scenario(tmp_path / "calm", query, made_as, **more))
             calm.finish()
-        job.check(like=calm if kind in own else undisturbed(kind))
+        same = kind != "wide"  # Spark runs the batches behind the cut, and its map tasks write segments
+        job.check(like=calm if kind in own else undisturbed(kind), same=same)
 
 
 def _cut(drive: Disk, job: Scenario, draw: random.Random) -> None:

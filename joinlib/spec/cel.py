@@ -308,6 +308,18 @@ def _registry() -> list[CelRule]:
             ".registry.message",
         ),
         CelRule(
+            "spec.inputs.*.kafka",
+            "self.keyFormat == 'text' || self.format == 'avro'",
+            "keyFormat: avro is for format: avro; correct one of them",
+            ".keyFormat",
+        ),
+        CelRule(
+            "spec.inputs.*.kafka",
+            "!has(self.registry) || !has(self.registry.keySubject) || self.keyFormat == 'avro'",
+            "registry.keySubject is for keyFormat: avro; write both or none",
+            ".registry.keySubject",
+        ),
+        CelRule(
             "spec.output.kafka",
             "has(self.registry) == (self.format == 'avro')",
             "registry and format: avro belong together; write both or none",
@@ -318,6 +330,12 @@ def _registry() -> list[CelRule]:
             "!has(self.registry) || !has(self.registry.message)",
             "registry.message is for messages in Protobuf that are read; remove it",
             ".registry.message",
+        ),
+        CelRule(
+            "spec.output.kafka",
+            "!has(self.registry) || !has(self.registry.keySubject)",
+            "registry.keySubject is for keys that are read; remove it",
+            ".registry.keySubject",
         ),
         *(
             rule

@@ -86,6 +86,8 @@ class KafkaOutput(KafkaConnection):
             refuse([Problem(("registry",), "belongs to format: avro; write both or none")])
         if self.registry is not None and self.registry.message is not None:
             refuse([Problem(("registry", "message"), "is for messages in Protobuf that are read; remove it")])
+        if self.registry is not None and self.registry.key_subject is not None:
+            refuse([Problem(("registry", "keySubject"), "is for keys that are read; remove it")])
         return self
 
 

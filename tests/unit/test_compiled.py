@@ -82,6 +82,7 @@ TOPICS = KafkaTopics(
 ).model_copy(
     update={
         "debezium": Debezium(timestamps="millis", unavailable="-"),
+        "key_format": "avro",
         "registry": SchemaRegistry(url="http://r:1", subject="s"),
     }
 )

@@ -157,6 +157,13 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         f"{KAFKA}.registry.message",
         "is for format: protobuf",
     ),
+    (ORDERS, topic(keyFormat="avro"), f"{KAFKA}.keyFormat", "is for format: avro; correct one of them"),
+    (
+        ORDERS,
+        topic(format="avro", registry={"url": "http://registry:8081", "keySubject": "orders-key"}),
+        f"{KAFKA}.registry.keySubject",
+        "is for keyFormat: avro; write both or none",
+    ),
     (ORDERS, topic(onBadMessage="deadLetter"), f"{KAFKA}.onBadMessage", "write both or none"),
     (f"{ORDERS}.onLate", "deadLetter", f"{ORDERS}.onLate", "needs an eventTime"),
     (f"{ORDERS}.onError", "deadLetter", "spec.deadLetters", "write both, or none"),

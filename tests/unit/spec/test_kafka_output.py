@@ -39,6 +39,10 @@ spec:
             {"format": "avro", "registry": {**REGISTRY, "message": "shop.Row"}},
             "registry.message: is for messages in Protobuf",
         ),
+        (
+            {"format": "avro", "registry": {**REGISTRY, "keySubject": "k"}},
+            "registry.keySubject: is for keys that are read; remove it",
+        ),
     ],
 )
 def test_mistakes_are_named(more: dict[str, Any], problem: str) -> None:

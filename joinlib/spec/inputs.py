@@ -21,7 +21,7 @@ from joinlib.spec.base import (
     refuse,
 )
 from joinlib.spec.changes import Changes, Upsert, key_fault, op_fault
-from joinlib.spec.kafka import About, KafkaConnection, SchemaRegistry, Topic
+from joinlib.spec.kafka import About, KafkaConnection, KeyFormat, SchemaRegistry, Topic
 from joinlib.spec.nearest import hint
 from joinlib.spec.postgres import PostgresConnection
 
@@ -31,7 +31,6 @@ OnBadFile = Literal["fail", "skip"]
 Done = Literal["keep", "archive", "delete"]
 MessageFormat = Literal["json", "arrow", "csv"]
 TopicFormat = Literal["json", "arrow", "csv", "debezium", "avro", "protobuf"]
-KeyFormat = Literal["text", "avro"]
 REGISTERED = ("avro", "protobuf")  # formats whose schemas are in a registry
 TimeUnit = Literal["millis", "micros", "nanos"]
 CacheMode = Literal["full", "incremental", "auto"]

@@ -28,6 +28,8 @@ KEEPS = {"files": {"path": "/data/out"}, "onError": "deadLetter"}
 TABLE = {"host": "db", "database": "d", "user": "u", "table": "t"}
 TOPIC = {"bootstrapServers": "kafka:9092", "topic": "t"}
 UPSERT = {"mode": "upsert", "key": ["k"]}
+WRITTEN = {**TOPIC, "keyFormat": "avro"}
+AVRO = {"format": "avro", "registry": {"url": "http://registry:8081"}}
 FILES = "spec.inputs.orders.files"
 ORDERS, KAFKA = "spec.inputs.orders", "spec.inputs.orders.kafka"
 TLS = f"{ORDERS}.postgres.security"
@@ -204,6 +206,18 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     ("spec.output.files", GONE, "spec.output", "write exactly one of"),
     ("spec.output", {"mode": "upsert", "noop": {}}, "spec.output.key", "write both or none"),
     ("spec.output.key", ["k"], "spec.output.key", "write both or none"),
+    (
+        "spec.output",
+        {"kafka": {**WRITTEN, **AVRO}},
+        "spec.output.kafka",
+        "messages have no key; add kafka.key",
+    ),
+    (
+        "spec.output",
+        {"kafka": {**WRITTEN, "key": ["k"]}},
+        "spec.output.kafka.keyFormat",
+        "is for format: avro",
+    ),
     ("spec.output", {**UPSERT, "files": {"path": "/data/out"}}, "spec.output.mode", "correct mode"),
     ("spec.output", {"mode": "changelog", "postgres": TABLE}, "spec.output.mode", "correct mode"),
     ("spec.output", {**UPSERT, "kafka": {**TOPIC, "key": ["k"]}}, "spec.output.key", "remove kafka.key"),

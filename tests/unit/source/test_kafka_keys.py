@@ -10,8 +10,8 @@ from joinlib.source import RowChanges
 from joinlib.source.kafka import registry
 from joinlib.source.kafka.decode import Decoder
 from joinlib.spec import ddl
-from joinlib.spec.inputs import KafkaMetadata, KeyFormat
-from joinlib.spec.kafka import SchemaRegistry
+from joinlib.spec.inputs import KafkaMetadata
+from joinlib.spec.kafka import KeyFormat, SchemaRegistry
 from joinlib.worker import Worker, using
 from tests.configs import topics
 from tests.unit.source.avro.test_rows import record, written

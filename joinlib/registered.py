@@ -1,9 +1,12 @@
 """Loads a spec whose inputs have their schemas in a registry: the columns come from there, or fit what is there.
 
-The reader's schema is the newest one of the subject, as it is when a checkpoint begins; from then on it is the one
-that the checkpoint keeps, so a job goes on as it was begun, whatever is registered meanwhile.
+The reader's schema, of values and of keys, is the newest one of its subject, as it is when a checkpoint begins; from
+then on it is the one that the checkpoint keeps, so a job goes on as it was begun, whatever is registered meanwhile.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +16,8 @@ from pydantic import ValidationError
 from joinlib.errors import InputError, SpecError
 from joinlib.spec import load as load_spec
 from joinlib.spec.base import is_from_registry
-from joinlib.spec.inputs import METADATA_TYPES, Input
+from joinlib.spec.inputs import METADATA_TYPES, Input, KafkaMetadata
+from joinlib.spec.kafka import SchemaRegistry
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
@@ -43,47 +47,118 @@ def schemas(checkpoint: Path, name: str) -> Path:
     return checkpoint / "sources" / f"{name}.schemas"
 
 
+@dataclass(frozen=True)
+class _ReaderSchema:
+    """The reader's schema of an input's values, or of its keys."""
+
+    place: str  # of the input, for errors
+    subject: str
+    codec: "Codec"
+    texts: tuple[str, ...]
+
+    def columns(self) -> pa.Schema:
+        """Return the columns that it has."""
+        with _named(self.place, self.subject):
+            return self.codec.columns(self.texts)
+
+    def check(self, want: pa.Schema) -> None:
+        """Raise SpecError if columns cannot be read by it."""
+        with _named(self.place, self.subject):
+            self.codec.check(self.texts, want)
+
+
 def _registered(path: str | Path, name: str, given: Input, folder: Path) -> Input:
-    from joinlib.source.kafka.codecs import codec_of
-    from joinlib.source.kafka.registry import with_reader
+    from joinlib.source.kafka.registry import KEYS, with_reader
 
     place = f"{path}: spec.inputs.{name}"
-    assert given.kafka is not None
+    values, keys = _of_values(place, given, folder), _of_keys(place, given, folder)
+    columns = given.arrow_schema
+    if is_from_registry(columns):
+        columns = _columns(given, values.columns(), keys)
+    filled = _metadata(given).columns.values()
+    values.check(pa.schema([f for f in columns if f.name not in filled]))
+    columns = with_reader(_checked(place, given, columns), values.texts)
+    if keys is not None:
+        for want in _in_keys(given, columns):
+            keys.check(want)
+        columns = with_reader(columns, keys.texts, KEYS)
+    return given.model_copy(update={"arrow_schema": columns})
+
+
+def _of_values(place: str, given: Input, folder: Path) -> _ReaderSchema:
+    from joinlib.source.kafka.codecs import codec_of
+    from joinlib.source.kafka.registry import VALUES
+
+    assert given.kafka is not None and given.kafka.registry is not None
+    subject = given.kafka.registry.subject_of(given.kafka.names[0])
     codec = codec_of(given.kafka)
-    try:
-        texts = _reader(place, given, folder, codec)
-        own = codec.columns(texts) if is_from_registry(given.arrow_schema) else None
-        columns = given.arrow_schema if own is None else _columns(given, own)
-        filled = given.kafka.metadata.columns.values()
-        codec.check(texts, pa.schema([f for f in columns if f.name not in filled]))
-    except InputError as error:
-        raise SpecError(f"{place}.schema: the schema of subject {_subject(given)}: {error}") from None
-    return given.model_copy(update={"arrow_schema": with_reader(_checked(place, given, columns), texts)})
+    return _ReaderSchema(
+        place, subject, codec, _texts(place, given.kafka.registry, subject, codec, folder, VALUES)
+    )
 
 
-def _reader(place: str, given: Input, folder: Path, codec: "Codec") -> tuple[str, ...]:
+def _of_keys(place: str, given: Input, folder: Path) -> _ReaderSchema | None:
+    """Return the reader's schema of keys, if they have one and columns are wanted of them."""
+    from joinlib.source.kafka.codecs import AvroKeyCodec
+    from joinlib.source.kafka.registry import KEYS
+
+    assert given.kafka is not None and given.kafka.registry is not None
+    if given.kafka.key_format != "avro" or (given.kafka.metadata.key is None and given.upsert is None):
+        return None
+    subject = given.kafka.registry.key_subject_of(given.kafka.names[0])
+    codec = AvroKeyCodec()
+    return _ReaderSchema(
+        place, subject, codec, _texts(place, given.kafka.registry, subject, codec, folder, KEYS)
+    )
+
+
+def _in_keys(given: Input, columns: pa.Schema) -> Iterator[pa.Schema]:
+    """Yield the columns that are read from keys: for themselves, and of a row that a key deletes."""
+    metadata = _metadata(given)
+    if metadata.key is not None:
+        yield pa.schema([columns.field(metadata.key)])
+    filled = metadata.columns.values()
+    own = [columns.field(n) for n in (given.upsert.key if given.upsert else ()) if n not in filled]
+    if own:
+        yield pa.schema(own)
+
+
+def _texts(
+    place: str, given: SchemaRegistry, subject: str, codec: "Codec", folder: Path, of: str
+) -> tuple[str, ...]:
+    """Return the reader's schema: the one that the checkpoint keeps, or the newest."""
     from joinlib.source.kafka import registry
 
-    assert given.kafka is not None and given.kafka.registry is not None
-    if (found := registry.kept(folder)) is not None:
+    if (found := registry.kept(folder, of)) is not None:
         return found
-    subject = _subject(given)
+    field = "keySubject" if of == registry.KEYS else "subject"
     try:
-        return codec.texts(registry.RegistryClient(given.kafka.registry, codec.kind).newest(subject))
+        with _named(place, subject):
+            return codec.texts(registry.RegistryClient(given, codec.kind).newest(subject))
     except registry.Unknown as error:
-        said = f"subject {subject} of registry {given.kafka.registry.url} {error}"
-        raise SpecError(f"{place}.kafka.registry: {said}; register a schema, or correct subject") from None
+        said = f"subject {subject} of registry {given.url} {error}"
+        raise SpecError(f"{place}.kafka.registry: {said}; register a schema, or correct {field}") from None
 
 
-def _subject(given: Input) -> str:
-    assert given.kafka is not None and given.kafka.registry is not None
-    return given.kafka.registry.subject_of(given.kafka.names[0])
+@contextmanager
+def _named(place: str, subject: str) -> Iterator[None]:
+    """Name the subject whose schema is at fault."""
+    try:
+        yield
+    except InputError as error:
+        raise SpecError(f"{place}.schema: the schema of subject {subject}: {error}") from None
 
 
-def _columns(given: Input, own: pa.Schema) -> pa.Schema:
-    """Return the columns of the reader's schema, and those that are filled from what is about a message."""
+def _metadata(given: Input) -> KafkaMetadata:
     assert given.kafka is not None
-    filled = {column: METADATA_TYPES[about][0] for about, column in given.kafka.metadata.columns.items()}
+    return given.kafka.metadata
+
+
+def _columns(given: Input, own: pa.Schema, keys: _ReaderSchema | None) -> pa.Schema:
+    """Return the columns of the reader's schema, and those that are filled from what is about a message."""
+    filled = {column: METADATA_TYPES[about][0] for about, column in _metadata(given).columns.items()}
+    if keys is not None and (column := _metadata(given).key) is not None:
+        filled[column] = keys.columns().field(0).type
     rest = [f for f in own if f.name not in filled]
     return pa.schema([*rest, *(pa.field(name, type) for name, type in filled.items())])
 

@@ -21,6 +21,7 @@ class KafkaSinkConfig:
     job: str = ""  # the checkpoint's id, which is part of the transactional ids
     max_bytes: int = 1_000_000  # per message
     schema_id: int = -1  # of the schema in a registry; -1: messages have none
+    key_schema_id: int = -1  # the same, of keys
     doubtful: int = -1  # a batch that began so long ago that its marker may have expired; -1: none
 
     @property

@@ -261,6 +261,13 @@ def _output() -> list[CelRule]:
         ),
         CelRule(
             "spec.output",
+            f"!has(self.kafka) || self.kafka.keyFormat == 'text' || {keyed} ||"
+            " (has(self.kafka.key) && self.kafka.key.size() > 0)",
+            "kafka.keyFormat is avro, but messages have no key; add kafka.key, or remove keyFormat",
+            ".kafka",
+        ),
+        CelRule(
+            "spec.output",
             "!has(self.kafka) || (self.mode == 'append' ? self.kafka.format != 'debezium' :"
             " self.mode != 'upsert' || self.kafka.format != 'arrow')",
             "debezium is for changelog and upsert, arrow for append and changelog; correct kafka.format",
@@ -319,10 +326,28 @@ def _registry() -> list[CelRule]:
             "registry.message is for messages in Protobuf that are read; remove it",
             ".registry.message",
         ),
+        *(rule for place in ("spec.inputs.*.kafka", "spec.output.kafka") for rule in _keys(place)),
         *(
             rule
             for place in ("spec.inputs.*.kafka.registry", "spec.output.kafka.registry")
             for rule in _registry_login(place)
+        ),
+    ]
+
+
+def _keys(place: str) -> list[CelRule]:
+    return [
+        CelRule(
+            place,
+            "self.keyFormat == 'text' || self.format == 'avro'",
+            "keyFormat: avro is for format: avro; correct one of them",
+            ".keyFormat",
+        ),
+        CelRule(
+            place,
+            "!has(self.registry) || !has(self.registry.keySubject) || self.keyFormat == 'avro'",
+            "registry.keySubject is for keyFormat: avro; write both or none",
+            ".registry.keySubject",
         ),
     ]
 

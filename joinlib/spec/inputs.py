@@ -21,7 +21,7 @@ from joinlib.spec.base import (
     refuse,
 )
 from joinlib.spec.changes import Changes, Upsert, key_fault, op_fault
-from joinlib.spec.kafka import About, KafkaConnection, SchemaRegistry, Topic
+from joinlib.spec.kafka import About, KafkaConnection, KeyFormat, SchemaRegistry, Topic
 from joinlib.spec.nearest import hint
 from joinlib.spec.postgres import PostgresConnection
 
@@ -150,7 +150,11 @@ class Generator(Model):
 class KafkaMetadata(Model):
     """Columns of the schema that are filled from a message's metadata, not from its value."""
 
-    key: str | None = Field(default=None, description="STRING or BINARY column for the key.")
+    key: str | None = Field(
+        default=None,
+        description="Column for the key: STRING or BINARY; with keyFormat avro, of any type that the key can be read "
+        "as.",
+    )
     timestamp: str | None = Field(default=None, description="TIMESTAMP column for the message's time.")
     topic: str | None = Field(default=None, description="STRING column for the name of the topic.")
     partition: str | None = Field(default=None, description="INT or BIGINT column for the partition.")
@@ -203,6 +207,11 @@ class KafkaTopics(KafkaConnection):
         "csv for one line, debezium for the envelope that Debezium writes as JSON, avro for a record and "
         "protobuf for a message whose schema is in a registry.",
     )
+    key_format: KeyFormat = Field(
+        default="text",
+        description="Format of the keys: text for the bytes as they are, avro for a value whose schema is in the "
+        "registry. avro only with format avro.",
+    )
     registry: SchemaRegistry | None = Field(
         default=None, description="The registry of the messages' schemas. Only with format avro or protobuf."
     )
@@ -243,6 +252,10 @@ class KafkaTopics(KafkaConnection):
         """The topics, from either of the two fields."""
         return self.topics or ((self.topic,) if self.topic else ())
 
+    def types(self, about: About) -> tuple[pa.DataType, ...]:
+        """Return the types that a column of metadata may have; none if it may have any."""
+        return () if about == "key" and self.key_format == "avro" else METADATA_TYPES[about]
+
     @property
     def connection(self) -> KafkaConnection:
         """The cluster alone: inputs that read the same one share its client."""
@@ -269,6 +282,13 @@ class KafkaTopics(KafkaConnection):
             return [Problem(("registry",), "belongs to format: avro or protobuf; write both or none")]
         if self.format != "protobuf" and self.registry is not None and self.registry.message is not None:
             return [Problem(("registry", "message"), "is for format: protobuf; remove one of them")]
+        return self._keys()
+
+    def _keys(self) -> list[Problem]:
+        if self.key_format == "avro" and self.format != "avro":
+            return [Problem(("keyFormat",), f"is avro, but format is {self.format}; correct one of them")]
+        if self.key_format != "avro" and self.registry is not None and self.registry.key_subject is not None:
+            return [Problem(("registry", "keySubject"), "is for keyFormat: avro; write both or none")]
         return []
 
     def _letters(self) -> list[Problem]:
@@ -525,7 +545,9 @@ class Input(Model):
             if column not in self.arrow_schema.names:
                 near = hint(column, self.arrow_schema.names, "columns")
                 found.append(Problem(place, f"no column {column!r} in the schema; {near}"))
-            elif (have := self.arrow_schema.field(column).type) not in (want := METADATA_TYPES[about]):
+            elif (want := self.kafka.types(about)) and (
+                have := self.arrow_schema.field(column).type
+            ) not in want:
                 types = " or ".join(ddl.to_ddl(pa.schema([("x", t)]))[2:] for t in want)
                 found.append(Problem(place, f"column {column!r} is {have}; declare it as {types}"))
         if len(set(columns.values())) < len(columns):

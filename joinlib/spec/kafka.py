@@ -22,6 +22,7 @@ MESSAGE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 About = Literal["key", "timestamp", "topic", "partition", "offset", "headers"]  # a message's metadata
+KeyFormat = Literal["text", "avro"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
@@ -138,6 +139,12 @@ class SchemaRegistry(Model):
         description="The subject: of an input, that whose newest schema is the reader's; of an output, that under which "
         "its schema is registered. Absent: TOPIC-value, of the first topic.",
     )
+    key_subject: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The subject of the schema of keys, likewise. Absent: TOPIC-key, of the first topic. Only with "
+        "keyFormat avro.",
+    )
     message: MessageName | None = Field(
         default=None,
         description="The full name of the messages' type, such as shop.Order. Absent: the first of the reader's "
@@ -161,6 +168,10 @@ class SchemaRegistry(Model):
     def subject_of(self, topic: str) -> str:
         """Return the subject of the schemas of a topic's values."""
         return self.subject or f"{topic}-value"
+
+    def key_subject_of(self, topic: str) -> str:
+        """Return the subject of the schemas of a topic's keys."""
+        return self.key_subject or f"{topic}-key"
 
     @property
     def host(self) -> str:

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
 from joinlib.spec.inputs import Format, Positive
-from joinlib.spec.kafka import KafkaConnection, SchemaRegistry, Topic
+from joinlib.spec.kafka import KafkaConnection, KeyFormat, SchemaRegistry, Topic
 from joinlib.spec.postgres import PostgresConnection
 
 SINKS = ("files", "kafka", "postgres", "console", "noop")
@@ -54,6 +54,11 @@ class KafkaOutput(KafkaConnection):
         description="Columns of the message key, which chooses the partition. The key is the value of "
         "one column as text, or a JSON array of several. Not for format arrow, and not beside output.key.",
     )
+    key_format: KeyFormat = Field(
+        default="text",
+        description="Format of the keys: text as they are, avro for a record of their columns whose schema is in the "
+        "registry. avro only with format avro.",
+    )
     on_forgotten: Literal["fail", "repeat"] = Field(
         default="fail",
         description="What happens with a batch that was interrupted longer ago than the brokers keep "
@@ -86,6 +91,10 @@ class KafkaOutput(KafkaConnection):
             refuse([Problem(("registry",), "belongs to format: avro; write both or none")])
         if self.registry is not None and self.registry.message is not None:
             refuse([Problem(("registry", "message"), "is for messages in Protobuf that are read; remove it")])
+        if self.key_format == "avro" and self.format != "avro":
+            refuse([Problem(("keyFormat",), f"is avro, but format is {self.format}; correct one of them")])
+        if self.key_format != "avro" and self.registry is not None and self.registry.key_subject is not None:
+            refuse([Problem(("registry", "keySubject"), "is for keyFormat: avro; write both or none")])
         return self
 
 
@@ -183,6 +192,10 @@ class Output(Model):
             yield Problem(
                 ("kafka", "key"),
                 "stands beside output.key, which is the key of messages too; remove this one",
+            )
+        if self.kafka.key_format == "avro" and not (self.key or self.kafka.key):
+            yield Problem(
+                ("kafka", "keyFormat"), "is avro, but messages have no key; add kafka.key, or remove it"
             )
         if self.mode == "upsert" and self.kafka.format == "arrow":
             yield Problem(

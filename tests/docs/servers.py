@@ -43,9 +43,12 @@ def kafka_tools(broker: Broker, folder: Path) -> Mapping[str, str]:
 
 
 def registry_addresses(registry: Registry) -> Mapping[str, str]:
-    """Where it is; it has the schemas of the pages' orders and shipments, and asks for no login."""
+    """Where it is; it has the schemas of the pages' orders, shipments and customers, and asks for no login."""
     columns = [{"name": "order_id", "type": "long"}, {"name": "customer", "type": "string"}]
     registry.register("orders-value", {"type": "record", "name": "Order", "fields": columns})
+    customer = [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}]
+    registry.register("customers-value", {"type": "record", "name": "Customer", "fields": customer})
+    registry.register("customers-key", {"type": "record", "name": "Key", "fields": customer[:1]})
     registry.register("shipments-value", _SHIPMENT)
     return {REGISTRY: registry.url}
 

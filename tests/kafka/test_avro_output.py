@@ -3,6 +3,7 @@
 import io
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,16 +63,34 @@ def test_a_subject_that_has_a_schema(registry: Registry) -> None:
         registered(target(registry.url, "t", subject="people"), wrong)
 
 
+def test_the_schema_of_keys(registry: Registry) -> None:
+    """A record of their columns, beside that of the values; text has none."""
+    spec = target(registry.url, "keyed")
+    keyed = replace(spec, key=("name",), spec=spec.spec.model_copy(update={"key_format": "avro"}))
+    found = registered(keyed, COLUMNS)
+    assert found == registered(keyed, COLUMNS)
+    assert found.key_schema_id != found.schema_id
+    made = newest(registry, "keyed-key")
+    assert made["id"] == found.key_schema_id
+    assert [(f.name, f.type.words) for f in parsed([made["schema"]]).fields] == [
+        ("name", "a union of null and string")
+    ]
+    assert parsed([made["schema"]]).name == "keyed_key"
+    assert registered(spec, COLUMNS) == replace(spec, schema_id=found.schema_id)
+
+
 def test_a_registry_that_does_not_answer() -> None:
     with pytest.raises(NotReady, match=r"registry http://127\.0\.0\.1:9: no answer"):
         registered(target("http://127.0.0.1:9", "silent"), COLUMNS)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mode", ["append", "changelog", "upsert"])
-def test_results_of_a_job(broker: Broker, registry: Registry, trial: Trial, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "keys"), [("append", "text"), ("changelog", "text"), ("upsert", "text"), ("upsert", "avro")]
+)
+def test_results_of_a_job(broker: Broker, registry: Registry, trial: Trial, mode: str, keys: str) -> None:
     """An outer join in each mode: rows, changes, or the last message of a key, as DuckDB has them."""
-    topic = broker.topic(f"avro-{mode}", 2)
+    topic = broker.topic(f"avro-{mode}-{keys}", 2)
     for name in ("a", "b"):
         trial.input(name, "k BIGINT, v BIGINT", maxFilesPerBatch=1, orderBy="name")
         trial.fill(
@@ -82,6 +101,7 @@ def test_results_of_a_job(broker: Broker, registry: Registry, trial: Trial, mode
         "topic": topic,
         "format": "avro",
         "registry": {"url": registry.url},
+        "keyFormat": keys,
     }
     key = {"key": ["k"]} if mode == "upsert" else {}
     trial.run(SQL, output={"mode": mode, **key, "kafka": kafka})
@@ -100,6 +120,10 @@ def test_results_of_a_job(broker: Broker, registry: Registry, trial: Trial, mode
         )
     if mode == "upsert":
         rows = Counter((r["k"], r["v"], r["w"]) for r in last.values())
+    if keys == "avro":
+        schema = fastavro.parse_schema(json.loads(newest(registry, f"{topic}-key")["schema"]))
+        read = [fastavro.schemaless_reader(io.BytesIO(key[5:]), schema, None) for key in last if key]
+        assert read == [{"k": row["k"]} for row in last.values()]
     assert +rows == trial.expected(SQL)
     assert -rows == Counter()
 

@@ -82,6 +82,7 @@ TOPICS = KafkaTopics(
 ).model_copy(
     update={
         "debezium": Debezium(timestamps="millis", unavailable="-"),
+        "key_format": "avro",
         "registry": SchemaRegistry(url="http://r:1", subject="s"),
     }
 )
@@ -93,7 +94,7 @@ TO_TOPIC = KafkaOutput(
     key=("k",),
     on_forgotten="repeat",
     transaction_timeout_us="1s",
-).model_copy(update={"registry": SchemaRegistry(url="http://r:1", subject="s")})
+).model_copy(update={"key_format": "avro", "registry": SchemaRegistry(url="http://r:1", subject="s")})
 DEFAULTS: dict[type[Model], Model] = {
     Files: Files(path="x"),
     Generator: Generator(),

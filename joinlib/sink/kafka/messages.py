@@ -5,9 +5,9 @@
     arrow        a message is a frame: an Arrow IPC stream, cut until it fits
     debezium     a message is what happened to a row: {"before", "after", "op", "ts_ms", "source"}
 
-A key is the text of its column, or a JSON array of several columns; NULL in a single column means no key. In
-mode upsert a row of weight -1 has no value: it is a tombstone for its key. Debezium's keys are objects, and a
-tombstone follows the message of a row that went, so that a compacted topic forgets its key.
+A key is the text of its column, or a JSON array of several columns; with keyFormat avro, a record of them. NULL in a
+single column means no key. In mode upsert a row of weight -1 has no value: it is a tombstone for its key. Debezium's
+keys are objects, and a tombstone follows the message of a row that went, so that a compacted topic forgets its key.
 """
 
 import time
@@ -40,7 +40,7 @@ def messages(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Message
         return _envelopes(batch, target)
     if target.mode == "upsert":
         return _replacing(batch, target)
-    return zip(_keys(batch, target.key), _bytes(_lines(batch, target)), strict=True)
+    return zip(_keys(batch, target), _bytes(_lines(batch, target)), strict=True)
 
 
 def _replacing(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Message]:
@@ -53,7 +53,7 @@ def _replacing(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Messa
             f" rows out (WHERE {target.key[0]} IS NOT NULL), or add a column to the key"
         )
     lines = pc.if_else(pa.array(weights > 0), _lines(rows, target), None)
-    return zip(_keys(rows, target.key), _bytes(lines), strict=True)
+    return zip(_keys(rows, target), _bytes(lines), strict=True)
 
 
 def _envelopes(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Message]:
@@ -92,14 +92,23 @@ def _envelopes(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Messa
 
 def _lines(batch: pa.RecordBatch, target: KafkaSinkConfig) -> pa.Array:
     if target.spec.format == "avro":
-        return avro.rows(batch, b"\0" + target.schema_id.to_bytes(4, "big"))
+        return avro.rows(batch, _head(target.schema_id))
     return texts.json_objects(batch) if target.spec.format == "json" else texts.csv_lines(batch)
 
 
-def _keys(batch: pa.RecordBatch, key: tuple[str, ...]) -> list[bytes | None]:
+def _head(id: int) -> bytes:
+    """Return what a message in Avro begins with, by the id of its schema."""
+    return b"\0" + id.to_bytes(4, "big")
+
+
+def _keys(batch: pa.RecordBatch, target: KafkaSinkConfig) -> list[bytes | None]:
+    key = target.key
     if not key:
         return [None] * batch.num_rows
     columns = batch.select(list(key))
+    if target.spec.key_format == "avro":
+        rows = avro.rows(columns, _head(target.key_schema_id))
+        return _bytes(pc.if_else(columns.column(0).is_valid(), rows, None) if len(key) == 1 else rows)
     return _bytes(texts.texts(columns.column(0)) if len(key) == 1 else texts.json_arrays(columns))
 
 

@@ -26,9 +26,9 @@ _NEEDED = {AclOperation.WRITE: "WRITE", AclOperation.READ: "READ, for the offset
 def reached(
     target: KafkaSinkConfig, job: str, interrupted: tuple[int, float] | None, schema: pa.Schema = _NOTHING
 ) -> KafkaSinkConfig:
-    """Return the target with the limits that its cluster reports, and the id of its schema in a registry.
+    """Return the target with the limits that its cluster reports, and the ids of its schemas in a registry.
 
-    Writes nothing that stays, but the schema where the registry does not have it.
+    Writes nothing that stays, but the schemas where the registry does not have them.
 
     Args:
         target: The topic.
@@ -60,33 +60,40 @@ def reached(
 
 
 def registered(target: KafkaSinkConfig, schema: pa.Schema) -> KafkaSinkConfig:
-    """Return the target with the id of its schema, if its messages have one: registered, unless it was before.
+    """Return the target with the ids of its schemas, if messages have some: registered, unless they were before.
 
-    Its record is called as in the schema that the subject has already, since readers know it by that name.
+    A record is called as in the schema that its subject has already, since readers know it by that name.
 
     Raises:
         NotReady: The registry cannot be reached.
         SpecError: It refuses, or a column has no type in Avro.
     """
-    if target.spec.registry is None:
+    if (registry := target.spec.registry) is None:
         return target
-    client, subject = (
-        RegistryClient(target.spec.registry, "AVRO"),
-        target.spec.registry.subject_of(target.topic),
-    )
+    values = _registered(target, registry.subject_of(target.topic), schema, "")
+    if target.spec.key_format != "avro":
+        return replace(target, schema_id=values)
+    columns = pa.schema([schema.field(name) for name in target.key])
+    keys = _registered(target, registry.key_subject_of(target.topic), columns, "_key")
+    return replace(target, schema_id=values, key_schema_id=keys)
+
+
+def _registered(target: KafkaSinkConfig, subject: str, columns: pa.Schema, suffix: str) -> int:
+    """Return the id of the schema of columns. `suffix`: of the record's name, if the subject has none yet."""
+    assert target.spec.registry is not None
+    client = RegistryClient(target.spec.registry, "AVRO")
     try:
         known = parsed([one.text for one in client.newest(subject)]).name
     except (Unknown, InputError):  # none yet, or it is no schema of Avro, which the registry says next
         known = ""
     try:
-        id = client.register(subject, schema_of(schema, known or record_name(target.topic)))
+        return client.register(subject, schema_of(columns, known or record_name(target.topic) + suffix))
     except Refusal as refused:
         raise SpecError(
             f"output.kafka: {refused}; have the result's columns follow subject {subject}, or name another subject"
         ) from None
     except Unknown as unknown:
         raise SpecError(f"output.kafka: {target.spec.registry.url} {unknown}; correct url") from None
-    return replace(target, schema_id=id)
 
 
 def _permitted(probe: TransactionalProducer, admin: AdminClient) -> None:

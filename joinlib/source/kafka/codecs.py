@@ -14,7 +14,8 @@ import pyarrow as pa
 from joinlib.source.avro import program as avro
 from joinlib.source.avro import types as avro_types
 from joinlib.source.avro.columns import AvroRows
-from joinlib.source.avro.schema import parsed
+from joinlib.source.avro.keys import as_record
+from joinlib.source.avro.schema import AvroField, AvroType, parsed
 from joinlib.source.kafka.bad import Bad
 from joinlib.source.kafka.registry import Registered
 from joinlib.source.protobuf import program as protobuf
@@ -85,6 +86,26 @@ class AvroCodec:
 
     def check(self, reader: Sequence[str], want: pa.Schema) -> None:
         known = parsed(reader)
+        avro.compiled(known, want, known)
+
+
+@dataclass(frozen=True)
+class AvroKeyCodec(AvroCodec):
+    """Keys in Avro, which may be of any type."""
+
+    def columns(self, texts: Sequence[str]) -> pa.Schema:
+        """Return a column that the whole of a key fits."""
+        return avro_types.columns_of(AvroType("record", fields=(AvroField("key", parsed(texts)),)))
+
+    def rows(
+        self, texts: Sequence[str], head: bytes, want: pa.Schema, reader: Sequence[str]
+    ) -> MessageReader:
+        known = parsed(reader) if reader else None
+        writer = as_record(parsed(texts), want, known)
+        return AvroRows(avro.compiled(writer, want, as_record(known, want) if known else None), want.names)
+
+    def check(self, reader: Sequence[str], want: pa.Schema) -> None:
+        known = as_record(parsed(reader), want)
         avro.compiled(known, want, known)
 
 

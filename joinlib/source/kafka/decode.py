@@ -19,8 +19,8 @@ from joinlib.source.fit import check_types, fitted
 from joinlib.source.kafka.bad import Bad, BadMessage
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.debezium import Envelopes
-from joinlib.source.kafka.keys import key_columns
-from joinlib.source.kafka.registry import reader_of
+from joinlib.source.kafka.keys import FramedKeys, key_columns
+from joinlib.source.kafka.registry import KEYS, reader_of
 from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, json_table, reason
 from joinlib.spec.kafka import About
 
@@ -89,7 +89,8 @@ class Decoder:
             order.append(np.repeat(live, counts if counts is not None else 1))
         own = [self.schema.field(n) for n in how.key if n not in self.config.filled]
         deleting = [messages[i] for i in dead]
-        keys = key_columns([m.key() for m in deleting], pa.schema(own)) if own else _no_columns(len(dead))
+        read = key_columns if self._keys is None else self._keys.columns
+        keys = read([m.key() for m in deleting], pa.schema(own)) if own else _no_columns(len(dead))
         parts.append(self._read(deleting, keys, None))
         weights.append(np.full(len(dead), -1))
         order.append(np.array(dead))
@@ -105,11 +106,19 @@ class Decoder:
 
     def _batch(self, messages: Sequence[Any], rows: pa.Table, counts: list[int] | None) -> pa.RecordBatch:
         """Return rows of messages with the columns that are filled from their metadata."""
-        filled = {name: _for_rows(messages, what, counts) for name, what in self._filled.items()}
+        filled = {
+            name: _for_rows(self._about(name, what, messages), counts) for name, what in self._filled.items()
+        }
         whole = {**{n: rows.column(n) for n in rows.column_names}, **filled}
         names = [n for n in self._columns if n in whole] or list(whole)[:1]
         table = pa.table({n: whole[n] for n in names}).combine_chunks()
         return table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
+
+    def _about(self, name: str, what: About, messages: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
+        """Return the column `name`, which is filled from the metadata of messages."""
+        if what == "key" and self._keys is not None:
+            return self._keys.column([m.key() for m in messages], self.schema.field(name))
+        return about(what, messages)
 
     def _read(self, messages: Sequence[Any], rows: pa.Table, counts: list[int] | None) -> pa.RecordBatch:
         """Return rows that change with all columns that are read; those that they lack are NULL."""
@@ -154,6 +163,17 @@ class Decoder:
         from joinlib.source.kafka.framed import Framed
 
         return Framed(spec.registry, codec_of(spec), schemas, reader_of(self.schema))
+
+    @cached_property
+    def _keys(self) -> FramedKeys | None:
+        """The reader of keys whose schemas are in a registry, if these are some."""
+        spec, schemas = self.config.spec, self.config.schemas
+        if spec.registry is None or spec.key_format != "avro":
+            return None
+        from joinlib.source.kafka.codecs import AvroKeyCodec
+        from joinlib.source.kafka.framed import Framed
+
+        return FramedKeys(Framed(spec.registry, AvroKeyCodec(), schemas, reader_of(self.schema, KEYS)))
 
     @cached_property
     def _columns(self) -> list[str]:
@@ -247,9 +267,8 @@ def about(what: About | Literal["value"], messages: Sequence[Any]) -> pa.Array:
     return _ABOUT[what](messages)
 
 
-def _for_rows(messages: Sequence[Any], what: About, counts: list[int] | None) -> pa.Array:
-    """Return a column with one property of each message, repeated for each of its rows."""
-    column = about(what, messages)
+def _for_rows(column: pa.Array | pa.ChunkedArray, counts: list[int] | None) -> pa.Array | pa.ChunkedArray:
+    """Return a property of each message, repeated for each of its rows."""
     if counts is None:
         return column
     at = pa.array([i for i, count in enumerate(counts) for _ in range(count)], pa.int64())

@@ -63,9 +63,11 @@ class KafkaInput:
         return known.slices
 
     def _keep_reader(self) -> None:
-        """Keep the reader's schema before anything is read with it, for when the job goes on."""
-        if (texts := registry.reader_of(self.reader.schema)) and registry.kept(self._config.schemas) is None:
-            registry.keep(self._config.schemas, texts)
+        """Keep the reader's schemas before anything is read with them, for when the job goes on."""
+        for of in (registry.VALUES, registry.KEYS):
+            texts = registry.reader_of(self.reader.schema, of)
+            if texts and registry.kept(self._config.schemas, of) is None:
+                registry.keep(self._config.schemas, texts, of)
 
     def slices(self, start: int, stop: int) -> list[Slice]:
         return self._known.between(start, stop)

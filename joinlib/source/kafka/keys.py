@@ -1,17 +1,19 @@
-"""Message keys as the key columns of an upsert: what a message without a value deletes.
+"""Message keys as columns: the key columns of an upsert, which say what a message without a value deletes.
 
     {"id": 7, "part": "x"}    a JSON object with the columns
     [7, "x"]                  a JSON array of several columns, in the order of upsert.key
     7                         the plain text of a single column
 
 The last two are what `output.kafka.key` writes. A single column of text is taken as it is, unless the key is an
-object that has the column.
+object that has the column. Keys in Avro are read by their schemas, whatever columns are wanted of them.
 """
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,10 +22,48 @@ import pyarrow.types as pt
 from joinlib.source.kafka.bad import Bad
 from joinlib.source.parse import PARSE_ERRORS, json_table, timed
 
+if TYPE_CHECKING:
+    from joinlib.source.kafka.framed import Framed
+
+Keys = Sequence[bytes | None]
 _NONE = "has neither a value nor a key, so it does not say what it deletes"
 
 
-def key_columns(keys: Sequence[bytes | None], want: pa.Schema) -> pa.Table:
+@dataclass(frozen=True)
+class FramedKeys:
+    """Reads keys whose schemas are in a registry."""
+
+    framed: "Framed"
+
+    def columns(self, keys: Keys, want: pa.Schema) -> pa.Table:
+        """Return what `key_columns` returns, and raise what it raises."""
+        if None in keys:
+            raise Bad(_NONE)
+        return self._table([key for key in keys if key is not None], want)
+
+    def column(self, keys: Keys, field: pa.Field) -> pa.ChunkedArray:
+        """Return keys as a column, which is NULL where there is no key.
+
+        Raises:
+            Bad: A key cannot be read.
+        """
+        there = [key for key in keys if key is not None]
+        if not there:
+            return pa.chunked_array([pa.nulls(len(keys), field.type)])
+        found = self._table(there, pa.schema([field])).column(0)
+        if len(there) == len(keys):
+            return found
+        has = np.array([key is not None for key in keys])
+        return found.take(pa.array(np.cumsum(has) - 1, mask=~has))
+
+    def _table(self, keys: Sequence[bytes], want: pa.Schema) -> pa.Table:
+        try:
+            return self.framed.table(keys, want)
+        except Bad as error:
+            raise Bad(f"key: {error}") from None
+
+
+def key_columns(keys: Keys, want: pa.Schema) -> pa.Table:
     """Return the key columns that messages' keys stand for, one row for each; `want` has them in order.
 
     Raises:
@@ -65,7 +105,7 @@ def _loaded(key: bytes, loads: Callable[[bytes], Any]) -> Any:
         return None
 
 
-def _mixed(keys: Sequence[bytes | None], objects: Sequence[bytes | None], want: pa.Schema) -> pa.Table:
+def _mixed(keys: Keys, objects: Sequence[bytes | None], want: pa.Schema) -> pa.Table:
     """Return a single column of which some keys are the plain text."""
     field = want.field(0)
     texts = pa.array([key if o is None else None for key, o in zip(keys, objects, strict=True)], pa.binary())

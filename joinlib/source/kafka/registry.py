@@ -2,6 +2,7 @@
 
     FOLDER/ID.json      the schema of an id, after those that it refers to; ids mean the same for ever
     FOLDER/reader.json  the newest schema of the subject as the job began: the reader's
+    FOLDER/key.json     the same, of keys
 
 Laws: what a batch was read with is kept in the checkpoint, so that it is read alike when it runs again, also
 without the registry; an id is asked for once. A password goes into the request and nowhere else, and a redirect
@@ -34,8 +35,8 @@ _MOST_BYTES = 4 << 20  # of an answer
 _MOST_REFERENCES = 256
 _MOST_REASON, _LONGEST_REASON = 1 << 16, 400  # bytes that are read of it, characters that are told
 _PASSING = (408, 429, 500, 502, 503, 504)
-_READER = "reader"
-_METADATA = b"avro.reader"  # of declared columns: the reader's schema, as a list in JSON
+VALUES, KEYS = "reader", "key"  # of what the reader's schema is
+_METADATA = {VALUES: b"avro.reader", KEYS: b"avro.key"}  # of declared columns: that schema, as a list in JSON
 
 
 class Registered(NamedTuple):
@@ -60,7 +61,7 @@ class _Stay(HTTPRedirectHandler):
         return None
 
 
-def kept(folder: Path, name: int | str = _READER) -> tuple[str, ...] | None:
+def kept(folder: Path, name: int | str = VALUES) -> tuple[str, ...] | None:
     """Return the schemas that were kept of an id, or as the reader's; None if none were."""
     try:
         return tuple(json.loads((folder / f"{name}.json").read_bytes()))
@@ -68,21 +69,21 @@ def kept(folder: Path, name: int | str = _READER) -> tuple[str, ...] | None:
         return None
 
 
-def keep(folder: Path, texts: Sequence[str], name: int | str = _READER) -> None:
+def keep(folder: Path, texts: Sequence[str], name: int | str = VALUES) -> None:
     """Keep schemas, on the disk when this returns; several processes may keep the same."""
     folder.mkdir(parents=True, exist_ok=True)
     with whole(folder / f"{name}.json", hidden=True, synced=True) as aside:
         aside.write_text(json.dumps(list(texts)))
 
 
-def with_reader(schema: pa.Schema, texts: Sequence[str]) -> pa.Schema:
-    """Return columns with the reader's schema, which goes wherever they go."""
-    return schema.with_metadata({_METADATA: json.dumps(list(texts))})
+def with_reader(schema: pa.Schema, texts: Sequence[str], of: str = VALUES) -> pa.Schema:
+    """Return columns with the reader's schema of values or of keys, which goes wherever they go."""
+    return schema.with_metadata({**(schema.metadata or {}), _METADATA[of]: json.dumps(list(texts))})
 
 
-def reader_of(schema: pa.Schema) -> tuple[str, ...]:
-    """Return the reader's schema that columns have with them."""
-    return tuple(json.loads((schema.metadata or {}).get(_METADATA, b"[]")))
+def reader_of(schema: pa.Schema, of: str = VALUES) -> tuple[str, ...]:
+    """Return the reader's schema that columns have with them; nothing if they have none."""
+    return tuple(json.loads((schema.metadata or {}).get(_METADATA[of], b"[]")))
 
 
 class RegistryClient:

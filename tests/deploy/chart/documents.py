@@ -28,6 +28,8 @@ KEEPS = {"files": {"path": "/data/out"}, "onError": "deadLetter"}
 TABLE = {"host": "db", "database": "d", "user": "u", "table": "t"}
 TOPIC = {"bootstrapServers": "kafka:9092", "topic": "t"}
 UPSERT = {"mode": "upsert", "key": ["k"]}
+WRITTEN = {**TOPIC, "keyFormat": "avro"}
+AVRO = {"format": "avro", "registry": {"url": "http://registry:8081"}}
 FILES = "spec.inputs.orders.files"
 ORDERS, KAFKA = "spec.inputs.orders", "spec.inputs.orders.kafka"
 TLS = f"{ORDERS}.postgres.security"
@@ -157,6 +159,13 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
         f"{KAFKA}.registry.message",
         "is for format: protobuf",
     ),
+    (ORDERS, topic(keyFormat="avro"), f"{KAFKA}.keyFormat", "is for format: avro; correct one of them"),
+    (
+        ORDERS,
+        topic(format="avro", registry={"url": "http://registry:8081", "keySubject": "orders-key"}),
+        f"{KAFKA}.registry.keySubject",
+        "is for keyFormat: avro; write both or none",
+    ),
     (ORDERS, topic(onBadMessage="deadLetter"), f"{KAFKA}.onBadMessage", "write both or none"),
     (f"{ORDERS}.onLate", "deadLetter", f"{ORDERS}.onLate", "needs an eventTime"),
     (f"{ORDERS}.onError", "deadLetter", "spec.deadLetters", "write both, or none"),
@@ -197,6 +206,18 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     ("spec.output.files", GONE, "spec.output", "write exactly one of"),
     ("spec.output", {"mode": "upsert", "noop": {}}, "spec.output.key", "write both or none"),
     ("spec.output.key", ["k"], "spec.output.key", "write both or none"),
+    (
+        "spec.output",
+        {"kafka": {**WRITTEN, **AVRO}},
+        "spec.output.kafka",
+        "messages have no key; add kafka.key",
+    ),
+    (
+        "spec.output",
+        {"kafka": {**WRITTEN, "key": ["k"]}},
+        "spec.output.kafka.keyFormat",
+        "is for format: avro",
+    ),
     ("spec.output", {**UPSERT, "files": {"path": "/data/out"}}, "spec.output.mode", "correct mode"),
     ("spec.output", {"mode": "changelog", "postgres": TABLE}, "spec.output.mode", "correct mode"),
     ("spec.output", {**UPSERT, "kafka": {**TOPIC, "key": ["k"]}}, "spec.output.key", "remove kafka.key"),

@@ -3,6 +3,7 @@
 import base64
 import csv
 import io
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import fastavro
 import orjson
 import pyarrow as pa
 import pytest
@@ -19,6 +21,7 @@ from hypothesis import strategies as st
 from joinlib.errors import SpecError
 from joinlib.sink import changelog, texts
 from joinlib.sink.kafka.messages import messages
+from joinlib.spec.avro import schema_of
 from tests.configs import results
 
 ARROW = results("kafka:9092", "t", format="arrow")
@@ -101,6 +104,23 @@ def test_keys() -> None:
     assert keys("n") == [b"1", b"2"]
     assert keys("t") == [b"1970-01-01T00:00:00.000000Z", b"1970-01-01T00:00:00.000001Z"]
     assert keys("s", "n") == [b'["a",1]', b"[null,2]"]
+
+
+def test_keys_in_avro() -> None:
+    """Records behind the id of their schema, which other jobs read; NULL in a single column is no key here, too."""
+    batch = pa.record_batch({"s": ["a", None], "n": [1, 2]})
+    registry = {"url": "http://r"}
+
+    def keys(*key: str) -> list[Any]:
+        spec = results("kafka:9092", "t", key=key, format="avro", key_format="avro", registry=registry)
+        found = [k for k, _ in messages(batch, replace(spec, schema_id=7, key_schema_id=258))]
+        assert all(k is None or k[:5] == b"\0\0\0\1\2" for k in found)
+        columns = pa.schema([batch.schema.field(name) for name in key])
+        schema = fastavro.parse_schema(json.loads(schema_of(columns, "t_key")))
+        return [k and fastavro.schemaless_reader(io.BytesIO(k[5:]), schema, None) for k in found]
+
+    assert keys("s") == [{"s": "a"}, None]
+    assert keys("n", "s") == [{"n": 1, "s": "a"}, {"n": 2, "s": None}]
 
 
 @pytest.mark.parametrize(("format", "value"), [("json", b'{"k":1,"n":5}'), ("csv", b"1,5")])

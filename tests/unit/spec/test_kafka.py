@@ -47,6 +47,9 @@ def parsed(schema: str = "k BIGINT, key STRING, at TIMESTAMP", **kafka: Any) -> 
         ({"format": "avro", "registry": {"url": "http://r:8081", "message": "shop.Order"}},
          "registry.message: is for format: protobuf; remove one of them"),
         ({"format": "protobuf", "registry": {"url": "http://r:8081", "message": "a b"}}, "registry.message: "),
+        ({"keyFormat": "avro"}, "keyFormat: is avro, but format is json; correct one of them"),
+        ({"format": "avro", "registry": {"url": "http://r:8081", "keySubject": "k"}},
+         "registry.keySubject: is for keyFormat: avro; write both or none"),
         ({"csv": {"delimiter": ";", "header": False}}, "csv: is for format csv, but format is json"),
         ({"format": "csv", "csv": {"header": True}}, "csv.header: is true, but messages have no header"),
         ({"onBadMessage": "deadLetter"}, "deadLetters: belongs to onBadMessage: deadLetter"),
@@ -76,6 +79,21 @@ def test_the_value_needs_a_column() -> None:
     """Rows of metadata alone would hide messages that cannot be decoded."""
     with pytest.raises(SpecError, match="leaves no column for the value"):
         parsed("key STRING", metadata={"key": "key"})
+
+
+def test_a_key_in_avro_has_any_type() -> None:
+    """One that is text does not."""
+    given: dict[str, Any] = {"format": "avro", "registry": {"url": "http://r:8081"}, "metadata": {"key": "k"}}
+    for kind in ("BIGINT", "STRUCT<id: BIGINT, part: STRING>"):
+        schema = f"k {kind}, at TIMESTAMP"
+        kafka = parsed(schema, keyFormat="avro", **given).spec.inputs["orders"].kafka
+        assert kafka is not None and kafka.metadata.columns == {"key": "k"}
+        with pytest.raises(
+            SpecError, match=r"metadata.key: column 'k' is .*; declare it as STRING or BINARY"
+        ):
+            parsed(schema, **given)
+    with pytest.raises(SpecError, match=r"metadata.key: no column 'kee' in the schema"):
+        parsed(keyFormat="avro", **{**given, "metadata": {"key": "kee"}})
 
 
 def test_accepted() -> None:

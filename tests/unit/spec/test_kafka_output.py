@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from joinlib.compiled import compiled
 from joinlib.errors import SpecError
 from joinlib.spec import parse
-from joinlib.spec.output import KafkaOutput
+from joinlib.spec.output import KafkaOutput, Output
 
 SERVERS = {"bootstrapServers": "kafka:9092", "topic": "t"}
 REGISTRY = {"url": "http://registry:8081"}
@@ -39,12 +39,28 @@ spec:
             {"format": "avro", "registry": {**REGISTRY, "message": "shop.Row"}},
             "registry.message: is for messages in Protobuf",
         ),
+        ({"keyFormat": "avro"}, "keyFormat: is avro, but format is json; correct one of them"),
+        (
+            {"format": "avro", "registry": {**REGISTRY, "keySubject": "k"}},
+            "registry.keySubject: is for keyFormat: avro; write both or none",
+        ),
     ],
 )
 def test_mistakes_are_named(more: dict[str, Any], problem: str) -> None:
     """With the fix."""
     with pytest.raises(ValidationError, match=problem):
         KafkaOutput.model_validate({**SERVERS, **more})
+
+
+def test_a_key_in_avro_has_columns() -> None:
+    """Those of the messages, or those of the result."""
+    kafka = {**SERVERS, "format": "avro", "registry": REGISTRY, "keyFormat": "avro"}
+    with pytest.raises(
+        ValidationError, match=r"kafka.keyFormat: is avro, but messages have no key; add kafka.key"
+    ):
+        Output.model_validate({"kafka": kafka})
+    assert Output.model_validate({"kafka": {**kafka, "key": ["a"]}}).kafka is not None
+    assert Output.model_validate({"mode": "upsert", "key": ["a"], "kafka": kafka}).kafka is not None
 
 
 def test_keys_are_columns_of_the_result() -> None:

@@ -13,6 +13,7 @@ from joinlib.spec.duration import text as duration
 from joinlib.spec.model import Spec
 from joinlib.spec.nearest import hint
 from joinlib.spec.output import Mode, Output
+from joinlib.spec.protobuf import RowMessage, message_of
 
 _DAY_US = 86_400_000_000
 # Readers of folders such as batch=7 turn the name into a column, which hides one of that name in the files.
@@ -24,7 +25,7 @@ def check(plan: Pipeline, output: Output) -> None:
 
     Raises:
         SpecError: A column has a name that readers would not see, or that the output adds itself, a key names a
-            column that the result does not have, or Avro has no such name or type.
+            column that the result does not have, or Avro or Protobuf has no such name or type.
     """
     if output.files is not None:
         _check_folder(plan)
@@ -33,6 +34,8 @@ def check(plan: Pipeline, output: Output) -> None:
         _check_key("output.kafka.key", output.kafka.key, plan)
         if output.kafka.format == "avro":
             schema_of(plan.schema, record_name(output.kafka.topic))
+        if output.kafka.format == "protobuf":
+            message_of(plan.schema, RowMessage(record_name(output.kafka.topic)))
 
 
 def _check_folder(plan: Pipeline) -> None:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from joinlib.sink.postgres.config import PostgresSinkConfig
     from joinlib.spec.inputs import Format
     from joinlib.spec.output import KafkaOutput, Mode
+    from joinlib.spec.protobuf import RowMessage
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class KafkaSinkConfig:
     max_bytes: int = 1_000_000  # per message
     schema_id: int = -1  # of the schema in a registry; -1: messages have none
     key_schema_id: int = -1  # the same, of keys
+    message: "RowMessage | None" = None  # protobuf: the type of the messages
     doubtful: int = -1  # a batch that began so long ago that its marker may have expired; -1: none
 
     @property

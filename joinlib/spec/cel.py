@@ -302,23 +302,20 @@ def _files() -> list[CelRule]:
 
 def _registry() -> list[CelRule]:
     return [
-        CelRule(
-            "spec.inputs.*.kafka",
-            "has(self.registry) == (self.format in ['avro', 'protobuf'])",
-            "registry and format: avro or protobuf belong together; write both or none",
-            ".format",
+        *(
+            CelRule(
+                place,
+                "has(self.registry) == (self.format in ['avro', 'protobuf'])",
+                "registry and format: avro or protobuf belong together; write both or none",
+                ".format",
+            )
+            for place in ("spec.inputs.*.kafka", "spec.output.kafka")
         ),
         CelRule(
             "spec.inputs.*.kafka",
             "!has(self.registry) || !has(self.registry.message) || self.format == 'protobuf'",
             "registry.message is for format: protobuf; remove one of them",
             ".registry.message",
-        ),
-        CelRule(
-            "spec.output.kafka",
-            "has(self.registry) == (self.format == 'avro')",
-            "registry and format: avro belong together; write both or none",
-            ".format",
         ),
         CelRule(
             "spec.output.kafka",

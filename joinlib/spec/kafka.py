@@ -148,7 +148,7 @@ class SchemaRegistry(Model):
     message: MessageName | None = Field(
         default=None,
         description="The full name of the messages' type, such as shop.Order. Absent: the first of the reader's "
-        "schema. Only with format protobuf.",
+        "schema. Only of an input with format protobuf.",
     )
     username_file: Folder | None = Field(default=None, description="File with the user name.")
     username_env: Variable | None = Field(default=None, description="Environment variable that holds it.")

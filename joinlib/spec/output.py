@@ -6,13 +6,13 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from joinlib.spec.base import Duration, Folder, Memory, Model, Problem, one_of, quantity, refuse
-from joinlib.spec.inputs import Format, Positive
+from joinlib.spec.inputs import REGISTERED, Format, Positive
 from joinlib.spec.kafka import KafkaConnection, KeyFormat, SchemaRegistry, Topic
 from joinlib.spec.postgres import PostgresConnection
 
 SINKS = ("files", "kafka", "postgres", "console", "noop")
 Mode = Literal["append", "changelog", "upsert"]
-ResultFormat = Literal["json", "csv", "arrow", "debezium", "avro"]
+ResultFormat = Literal["json", "csv", "arrow", "debezium", "avro", "protobuf"]
 
 
 class Compact(Model):
@@ -43,11 +43,12 @@ class KafkaOutput(KafkaConnection):
     format: ResultFormat = Field(
         default="json",
         description="With json and csv a message is a row, with arrow an IPC stream of many rows. debezium "
-        "is Debezium's JSON envelope, for results that change. avro is a record whose schema is in a registry.",
+        "is Debezium's JSON envelope, for results that change. avro is a record and protobuf a message whose schema "
+        "is in a registry.",
     )
     registry: SchemaRegistry | None = Field(
         default=None,
-        description="The registry that gets the messages' schema. Only with format avro.",
+        description="The registry that gets the messages' schema. Only with format avro or protobuf.",
     )
     key: tuple[str, ...] = Field(
         default=(),
@@ -87,8 +88,8 @@ class KafkaOutput(KafkaConnection):
 
     @model_validator(mode="after")
     def _registered(self) -> Self:
-        if (self.format == "avro") != (self.registry is not None):
-            refuse([Problem(("registry",), "belongs to format: avro; write both or none")])
+        if (self.format in REGISTERED) != (self.registry is not None):
+            refuse([Problem(("registry",), "belongs to format: avro or protobuf; write both or none")])
         if self.registry is not None and self.registry.message is not None:
             refuse([Problem(("registry", "message"), "is for messages in Protobuf that are read; remove it")])
         if self.key_format == "avro" and self.format != "avro":

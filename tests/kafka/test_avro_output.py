@@ -14,7 +14,7 @@ import pytest
 from joinlib.compiled import compiled
 from joinlib.errors import NotReady, SpecError
 from joinlib.sink.config import KafkaSinkConfig
-from joinlib.sink.kafka.topic import registered
+from joinlib.sink.kafka.schemas import registered
 from joinlib.source.avro.schema import parsed
 from joinlib.spec import parse
 from tests import configs

@@ -2,6 +2,7 @@
 
     json, csv    a message is a row: texts.json_objects, texts.csv_lines
     avro         a message is a row: avro.rows, behind a zero and the id of its schema in a registry
+    protobuf     a message is a row: protobuf.rows, behind the same and a zero, which is the first type of the schema
     arrow        a message is a frame: an Arrow IPC stream, cut until it fits
     debezium     a message is what happened to a row: {"before", "after", "op", "ts_ms", "source"}
 
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from joinlib.errors import SpecError
 from joinlib.model.changelog import BATCH, CHANGE_TYPE, DELETE, INSERT, POSTIMAGE, PREIMAGE
-from joinlib.sink import avro, changelog, texts
+from joinlib.sink import avro, changelog, protobuf, texts
 from joinlib.sink.config import KafkaSinkConfig
 
 Message = tuple[bytes | None, bytes | None]
@@ -93,11 +94,14 @@ def _envelopes(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Messa
 def _lines(batch: pa.RecordBatch, target: KafkaSinkConfig) -> pa.Array:
     if target.spec.format == "avro":
         return avro.rows(batch, _head(target.schema_id))
+    if target.spec.format == "protobuf":
+        assert target.message is not None
+        return protobuf.rows(batch, _head(target.schema_id) + b"\0", target.message)
     return texts.json_objects(batch) if target.spec.format == "json" else texts.csv_lines(batch)
 
 
 def _head(id: int) -> bytes:
-    """Return what a message in Avro begins with, by the id of its schema."""
+    """Return what a message begins with that has a schema, by its id."""
     return b"\0" + id.to_bytes(4, "big")
 
 

@@ -8,12 +8,10 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
 from joinlib.broker import PATIENCE_S
-from joinlib.errors import InputError, SpecError
+from joinlib.errors import SpecError
 from joinlib.sink.config import KafkaSinkConfig
 from joinlib.sink.kafka.producer import TransactionalProducer
-from joinlib.source.avro.schema import parsed
-from joinlib.source.kafka.registry import Refusal, RegistryClient, Unknown
-from joinlib.spec.avro import record_name, schema_of
+from joinlib.sink.kafka.schemas import registered
 
 _NOTHING = pa.schema([])
 _FIRST_S = 30.0  # for the first transaction of a cluster, for which its brokers make two topics
@@ -57,43 +55,6 @@ def reached(
         max_bytes=max(size - _FRAME, 1000) if size else target.max_bytes,
         doubtful=batch if age_s > kept_s and not repeat else -1,
     )
-
-
-def registered(target: KafkaSinkConfig, schema: pa.Schema) -> KafkaSinkConfig:
-    """Return the target with the ids of its schemas, if messages have some: registered, unless they were before.
-
-    A record is called as in the schema that its subject has already, since readers know it by that name.
-
-    Raises:
-        NotReady: The registry cannot be reached.
-        SpecError: It refuses, or a column has no type in Avro.
-    """
-    if (registry := target.spec.registry) is None:
-        return target
-    values = _registered(target, registry.subject_of(target.topic), schema, "")
-    if target.spec.key_format != "avro":
-        return replace(target, schema_id=values)
-    columns = pa.schema([schema.field(name) for name in target.key])
-    keys = _registered(target, registry.key_subject_of(target.topic), columns, "_key")
-    return replace(target, schema_id=values, key_schema_id=keys)
-
-
-def _registered(target: KafkaSinkConfig, subject: str, columns: pa.Schema, suffix: str) -> int:
-    """Return the id of the schema of columns. `suffix`: of the record's name, if the subject has none yet."""
-    assert target.spec.registry is not None
-    client = RegistryClient(target.spec.registry, "AVRO")
-    try:
-        known = parsed([one.text for one in client.newest(subject)]).name
-    except (Unknown, InputError):  # none yet, or it is no schema of Avro, which the registry says next
-        known = ""
-    try:
-        return client.register(subject, schema_of(columns, known or record_name(target.topic) + suffix))
-    except Refusal as refused:
-        raise SpecError(
-            f"output.kafka: {refused}; have the result's columns follow subject {subject}, or name another subject"
-        ) from None
-    except Unknown as unknown:
-        raise SpecError(f"output.kafka: {target.spec.registry.url} {unknown}; correct url") from None
 
 
 def _permitted(probe: TransactionalProducer, admin: AdminClient) -> None:

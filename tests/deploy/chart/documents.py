@@ -214,6 +214,18 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
     ),
     (
         "spec.output",
+        {"kafka": {**TOPIC, "format": "protobuf"}},
+        "spec.output.kafka.format",
+        "registry and format: avro or protobuf belong together",
+    ),
+    (
+        "spec.output",
+        {"kafka": {**TOPIC, **AVRO, "format": "protobuf", "keyFormat": "avro", "key": ["k"]}},
+        "spec.output.kafka.keyFormat",
+        "is for format: avro",
+    ),
+    (
+        "spec.output",
         {"kafka": {**WRITTEN, "key": ["k"]}},
         "spec.output.kafka.keyFormat",
         "is for format: avro",

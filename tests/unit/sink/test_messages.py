@@ -22,6 +22,7 @@ from joinlib.errors import SpecError
 from joinlib.sink import changelog, texts
 from joinlib.sink.kafka.messages import messages
 from joinlib.spec.avro import schema_of
+from joinlib.spec.protobuf import RowMessage, message_of
 from tests.configs import results
 
 ARROW = results("kafka:9092", "t", format="arrow")
@@ -121,6 +122,16 @@ def test_keys_in_avro() -> None:
 
     assert keys("s") == [{"s": "a"}, None]
     assert keys("n", "s") == [{"n": 1, "s": "a"}, {"n": 2, "s": None}]
+
+
+def test_values_in_protobuf() -> None:
+    """Behind the id of the schema and a zero, which is its first type; a row that went is a tombstone, too."""
+    batch = pa.record_batch({"k": [1, 2], "n": [5, 6], "$weight": [1, -1]})
+    registry = {"url": "http://r"}
+    target = results("kafka:9092", "t", key=("k",), mode="upsert", format="protobuf", registry=registry)
+    message = message_of(batch.schema.remove(2), RowMessage("t"))
+    found = list(messages(batch, replace(target, schema_id=258, message=message)))
+    assert found == [(b"1", b"\0\0\0\1\2\0\x08\1\x10\5"), (b"2", None)]
 
 
 @pytest.mark.parametrize(("format", "value"), [("json", b'{"k":1,"n":5}'), ("csv", b"1,5")])

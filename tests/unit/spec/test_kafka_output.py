@@ -32,14 +32,23 @@ spec:
     [
         ({"format": "arrow", "key": ["a"]}, "a message of format arrow holds many rows; remove key"),
         ({"key": ["a", "a"]}, "names a column twice"),
-        ({"format": "protobuf"}, "'json', 'csv', 'arrow', 'debezium' or 'avro'"),
-        ({"format": "avro"}, "registry: belongs to format: avro; write both or none"),
-        ({"registry": REGISTRY}, "registry: belongs to format: avro; write both or none"),
+        ({"format": "xml"}, "'json', 'csv', 'arrow', 'debezium', 'avro' or 'protobuf'"),
+        ({"format": "avro"}, "registry: belongs to format: avro or protobuf; write both or none"),
+        ({"format": "protobuf"}, "registry: belongs to format: avro or protobuf; write both or none"),
+        ({"registry": REGISTRY}, "registry: belongs to format: avro or protobuf; write both or none"),
         (
             {"format": "avro", "registry": {**REGISTRY, "message": "shop.Row"}},
             "registry.message: is for messages in Protobuf",
         ),
+        (
+            {"format": "protobuf", "registry": {**REGISTRY, "message": "shop.Row"}},
+            "registry.message: is for messages in Protobuf that are read",
+        ),
         ({"keyFormat": "avro"}, "keyFormat: is avro, but format is json; correct one of them"),
+        (
+            {"format": "protobuf", "registry": REGISTRY, "keyFormat": "avro"},
+            "keyFormat: is avro, but format is protobuf; correct one of them",
+        ),
         (
             {"format": "avro", "registry": {**REGISTRY, "keySubject": "k"}},
             "registry.keySubject: is for keyFormat: avro; write both or none",
@@ -68,3 +77,14 @@ def test_keys_are_columns_of_the_result() -> None:
     assert compiled(parse(SPEC.replace("KEY", "id"), "out.yaml", Path()), 1).join.sink.kafka is not None
     with pytest.raises(SpecError, match=r"output.kafka.key: the result has no column 'k'"):
         compiled(parse(SPEC.replace("KEY", "k"), "out.yaml", Path()), 1)
+
+
+def test_columns_that_protobuf_does_not_have() -> None:
+    """Before anything runs, with what to write instead."""
+    given = SPEC.replace("key: [KEY]", f"format: protobuf, registry: {{url: '{REGISTRY['url']}'}}")
+    assert compiled(parse(given, "out.yaml", Path()), 1).join.sink.kafka is not None
+    dates = given.replace("b.v AS v", "DATE '2026-01-02' AS v")
+    with pytest.raises(SpecError, match=r"no type for column 'v', which is date32.*CAST\(v AS STRING\)"):
+        compiled(parse(dates, "out.yaml", Path()), 1)
+    with pytest.raises(SpecError, match=r"protobuf has no name like that of column 'b.v \+ 1'; give it one"):
+        compiled(parse(given.replace("b.v AS v", "b.v + 1"), "out.yaml", Path()), 1)

@@ -84,6 +84,9 @@ def test_several_processes_run_a_batch_together(plan: Compiled, tmp_path: Path) 
                 pour(tmp_path, 1, 3, "a", "b")
         assert small == [False, True]
         assert not list(plan.join.exchange.iterdir()), "what has been read is gone"
+        for server in servers._all:
+            maps = Path(f"/proc/{server._process.pid}/maps").read_text()
+            assert str(plan.join.exchange) not in maps, "and its room is free"
         units = range(len(plan.pipeline.stages) * 4)
         assert [sorted(r.unit for r in batch) for batch in told] == [list(units)] * 2
         last = [sum(r.rows_out for r in batch if r.unit >= max(units) - 3) for batch in told]

@@ -57,23 +57,21 @@ def test_small_parts_make_one_block(bench: Bench) -> None:
         assert apart.sort_by("a.k").equals(pa.Table.from_batches([together[unit][0][1]]).sort_by("a.k"))
 
 
-def test_blocks_are_used_where_they_lie(bench: Bench) -> None:
-    """In the memory of the exchange rows, if they are aligned there; else they are copied."""
-    block = pa.record_batch([pa.array(range(64), pa.int64())] * 2, ["a.#", "a.k"])
+@pytest.mark.parametrize(
+    ("rows", "before", "copied"), [(10_000, 0, False), (10_000, 8, False), (10_000, 3, True), (64, 0, True)]
+)
+def test_blocks_are_used_where_they_lie(bench: Bench, rows: int, before: int, copied: bool) -> None:
+    """In the memory of the exchange rows, if they are large, and aligned there; else they are copied."""
     inputs = bench.plan.pipeline.stages[0].inputs
     schema = block_schema(inputs[0])
-    content = pa.record_batch(
-        [c.cast(f.type) for c, f in zip(block.columns, schema)], schema=schema
-    ).serialize()
-    for before in (0, 8, 3):
-        whole = pa.py_buffer(bytes(before) + content.to_pybytes() + bytes(8))
-        row = ExchangeRow(0, 0, BLOCK, rows=64, block=whole.slice(before, content.size))
-        ((_, _, found, _),) = receive([row], inputs, bench.folder).rows
-        values = found.column(0).buffers()[1]
-        inside = whole.address <= values.address < whole.address + whole.size
-        assert inside == (before != 3)
-        assert values.address % 8 == 0
-        assert found.column(0).to_pylist() == list(range(64))
+    made = pa.record_batch([pa.array(range(rows)).cast(f.type) for f in schema], schema=schema).serialize()
+    whole = pa.py_buffer(bytes(before) + made.to_pybytes() + bytes(8))
+    row = ExchangeRow(0, 0, BLOCK, block=whole.slice(before, made.size))
+    ((_, _, found, _),) = receive([row], inputs, bench.folder).rows
+    values = found.column(0).buffers()[1]
+    assert (whole.address <= values.address < whole.address + whole.size) != copied
+    assert values.address % 8 == 0
+    assert found.column(0).to_pylist() == [*range(rows)]
 
 
 def test_no_more_rows_wait_than_are_split_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

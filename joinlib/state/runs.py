@@ -24,6 +24,7 @@ from joinlib.state.run import LiveRun, SortedRun, UnsortedRun, contents_path, ti
 from joinlib.state.sorted import SortedIndexes, named
 
 _L = TypeVar("_L", bound=LiveRun)
+_LARGE = 1 << 18  # bytes of a segment that the disk needs a while for
 
 
 class Runs:
@@ -117,7 +118,7 @@ class Runs:
         """Write a segment of this side, named SIDE-BATCH-KIND-DIGEST."""
         prefix = f"{self.config.number}-{batch:08d}{kind}"
         written = segment.write(self.place.segments, prefix, rows, self.tuning.file_bytes)
-        if self.tuning.sync and written.content is None:
+        if self.tuning.sync and written.bytes >= _LARGE:
             begin_writing(self.place.segments / written.name)  # while the batch goes on
         return written
 

@@ -67,9 +67,9 @@ class Server:
         (part,) = self.parts(start, end)
         return small.run(self._source, self._join, part, batch, attempt=0)
 
-    def read(self, part: MapInput, batch: int, partitions: int) -> Sent:
+    def read(self, part: MapInput, partitions: int) -> Sent:
         """Read a part of a batch; return its rows by partition."""
-        return partition.read(self._source, self._join, part, batch, partitions)
+        return partition.read(self._source, self._join, part, partitions)
 
     def forward(self, level: int, batch: int, at: tuple[int, int], arrived: Arrived) -> Sent:
         """Run an inner level in a partition; return the rows that go on, by partition."""

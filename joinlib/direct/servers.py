@@ -142,7 +142,7 @@ class Servers:
         """
         if orjson.loads(end).get("small"):
             return [self.ask("small", start, end, batch)]
-        sent = self._each("read", [(part, batch, partitions) for part in self.ask("parts", start, end)])
+        sent = self._each("read", [(part, partitions) for part in self.ask("parts", start, end)])
         for level in range(self._levels - 1):
             before, sent = sent, self._each("forward", [(level, batch, *own) for own in _exchanged(sent)])
             _remove(before)

@@ -25,7 +25,9 @@ from joinlib.state import segment
 from joinlib.state.location import state_folder, unit_folder
 from joinlib.state.segment import Written
 
-_ALIGNED = 8  # bytes, at which Arrow's arrays begin
+_ALIGNED = (
+    8  # bytes, at which Arrow's arrays begin; a block does not where one of another length is before it
+)
 # Bytes of a block from which it is used where it lies. A unit keeps the rows of small segments in memory, and would keep
 # with them all that lies around them: a file of the rows of all units.
 _LARGE = 1 << 16
@@ -217,9 +219,7 @@ def _tick(row: ExchangeRow) -> Tick:
 def _block(row: ExchangeRow, schema: pa.Schema) -> pa.RecordBatch:
     assert row.block is not None
     content = pa.py_buffer(row.block)
-    if (
-        content.size < _LARGE or content.address % _ALIGNED
-    ):  # not aligned where one of another length is before it
+    if content.size < _LARGE or content.address % _ALIGNED:
         content = pa.py_buffer(content.to_pybytes())
     return pa.ipc.read_record_batch(content, schema)
 

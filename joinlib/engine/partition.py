@@ -29,12 +29,12 @@ Sent = tuple[str, list[list[Span]]]  # a file, and where in it the exchange rows
 Arrived = Sequence[tuple[str, list[Span]]]  # files, and where in them those of one partition are
 
 
-def read(source: SourceTask, join: JoinTask, part: MapInput, batch: int, partitions: int) -> Sent:
+def read(source: SourceTask, join: JoinTask, part: MapInput, partitions: int) -> Sent:
     """Read one part of a batch.
 
     Blocks are not made segments here, as they are for Spark: a unit takes few rows of each process, and stores them at once.
     """
-    return _sent(reading.read(source, part, batch, spooled=False), join, partitions)
+    return _sent(reading.read(source, part, None), join, partitions)
 
 
 def forward(join: JoinTask, level: int, batch: int, at: tuple[int, int], arrived: Arrived) -> Sent:

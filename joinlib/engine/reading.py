@@ -25,12 +25,10 @@ from joinlib.route.slots import slots
 from joinlib.source import Slice, fetch_ahead, reader
 
 
-def read(
-    task: SourceTask, part: MapInput, batch: int | None, spooled: bool = True
-) -> Iterator[pa.RecordBatch]:
-    """Read one part of `batch` and yield its exchange rows. spooled: whether large blocks are written as segments."""
+def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.RecordBatch]:
+    """Read one part of `batch` and yield its exchange rows. batch: None: no block is written as a segment."""
     way, first, before, pipeline = _way(task, part), dict(part.first), dict(part.before), task.pipeline
-    to = senders(pipeline, task.states, task.tuning, batch if spooled else None, {0: way})
+    to = senders(pipeline, task.states, task.tuning, batch, {0: way})
     plans = {s.name: s for s in task.sources}
     if part.small:
         fetch_ahead((plans[name].config, slices) for name, slices in part.reads)

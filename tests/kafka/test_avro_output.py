@@ -84,6 +84,17 @@ def test_a_registry_that_does_not_answer() -> None:
         registered(target("http://127.0.0.1:9", "silent"), COLUMNS)
 
 
+def run_outer_join(broker: Broker, trial: Trial, mode: str, kafka: dict[str, Any]) -> None:
+    """Fill two inputs, and run an outer join of them into a topic."""
+    for name in ("a", "b"):
+        trial.input(name, "k BIGINT, v BIGINT", maxFilesPerBatch=1, orderBy="name")
+        trial.fill(
+            name, [(k, k * (1 if name == "a" else 10)) for k in range(0, 40, 1 if name == "a" else 3)], 4
+        )
+    key = {"key": ["k"]} if mode == "upsert" else {}
+    trial.run(SQL, output={"mode": mode, **key, "kafka": {"bootstrapServers": broker.servers, **kafka}})
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("mode", "keys"), [("append", "text"), ("changelog", "text"), ("upsert", "text"), ("upsert", "avro")]
@@ -91,20 +102,8 @@ def test_a_registry_that_does_not_answer() -> None:
 def test_results_of_a_job(broker: Broker, registry: Registry, trial: Trial, mode: str, keys: str) -> None:
     """An outer join in each mode: rows, changes, or the last message of a key, as DuckDB has them."""
     topic = broker.topic(f"avro-{mode}-{keys}", 2)
-    for name in ("a", "b"):
-        trial.input(name, "k BIGINT, v BIGINT", maxFilesPerBatch=1, orderBy="name")
-        trial.fill(
-            name, [(k, k * (1 if name == "a" else 10)) for k in range(0, 40, 1 if name == "a" else 3)], 4
-        )
-    kafka = {
-        "bootstrapServers": broker.servers,
-        "topic": topic,
-        "format": "avro",
-        "registry": {"url": registry.url},
-        "keyFormat": keys,
-    }
-    key = {"key": ["k"]} if mode == "upsert" else {}
-    trial.run(SQL, output={"mode": mode, **key, "kafka": kafka})
+    kafka = {"topic": topic, "format": "avro", "registry": {"url": registry.url}, "keyFormat": keys}
+    run_outer_join(broker, trial, mode, kafka)
 
     schema = fastavro.parse_schema(json.loads(newest(registry, f"{topic}-value")["schema"]))
     rows = Counter[tuple[Any, ...]]()

@@ -16,13 +16,12 @@ from tests import configs
 from tests.kafka.broker import Broker
 from tests.kafka.registry import Registry
 from tests.kafka.test_avro import opened, rest
-from tests.kafka.test_avro_output import newest
+from tests.kafka.test_avro_output import SQL, newest, run_outer_join
 from tests.kafka.test_protobuf import spec
 from tests.spark.trial import Trial
 from tests.unit.source.protobuf.shapes import files, row
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
-SQL = "SELECT a.k AS k, a.v AS v, b.v AS w FROM a LEFT JOIN b ON a.k = b.k"
 
 
 def target(url: str, topic: str, **registry: Any) -> KafkaSinkConfig:
@@ -94,19 +93,8 @@ def test_results_of_a_job(
 ) -> None:
     """An outer join in each mode: rows, changes, or the last message of a key, as DuckDB has them."""
     topic = broker.topic(f"protobuf-{mode}", 2)
-    for name in ("a", "b"):
-        trial.input(name, "k BIGINT, v BIGINT", maxFilesPerBatch=1, orderBy="name")
-        trial.fill(
-            name, [(k, k * (1 if name == "a" else 10)) for k in range(0, 40, 1 if name == "a" else 3)], 4
-        )
-    kafka = {
-        "bootstrapServers": broker.servers,
-        "topic": topic,
-        "format": "protobuf",
-        "registry": {"url": registry.url},
-    }
-    key = {"key": ["k"]} if mode == "upsert" else {}
-    trial.run(SQL, output={"mode": mode, **key, "kafka": kafka})
+    kafka = {"topic": topic, "format": "protobuf", "registry": {"url": registry.url}}
+    run_outer_join(broker, trial, mode, kafka)
 
     runtime = GetMessageClass(type_of(registry, f"{topic}-value"))
     head = b"\0" + int(newest(registry, f"{topic}-value")["id"]).to_bytes(4, "big") + b"\0"

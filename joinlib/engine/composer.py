@@ -33,7 +33,6 @@ from joinlib.source.generator import GeneratorInput
 if TYPE_CHECKING:
     from joinlib.lookup.versions import Versions
 
-_SHARE_ROWS = 1 << 14  # fewer are not worth a task
 _PIECES = 4  # of a task's share, at least: those next to each other are read at once, so that tasks read similar amounts
 
 Offset = dict[str, Any]
@@ -156,7 +155,7 @@ class Composer:
 
     def _pieces(self, todo: list[Sliced]) -> list[Sliced]:
         """Cut slices that are more than a task's share: few large ones would leave cores without work."""
-        share = max(_rows(todo) / self.task.tasks, _SHARE_ROWS)
+        share = max(_rows(todo) / self.task.tasks, self.task.tuning.share_rows)
         found: list[Sliced] = []
         for name, s in todo:
             count = ceil(s.weight / share * _PIECES) if s.weight > share else 1

@@ -24,6 +24,7 @@ class Tuning:
     spool_bytes: int = 1 << 16  # a block of this size goes to its unit as a file, not through Spark's shuffle
     direct_spool_bytes: int = 1 << 20  # the same between levels of a batch without Spark
     small_rows: int = 1 << 15  # a batch of at most so many rows is one task, where indexes are on one machine
+    share_rows: int = 1 << 14  # fewer are not worth a task: a slice of more may be read by several
     direct_first: bool = True  # a run begins without Spark, which starts when it is needed
     jvm_kept_s: float = 60.0  # for which Spark's JVM is kept that no batch needs
     direct_after: int = 3  # batches in a row by Spark, behind which the next ones are run without it

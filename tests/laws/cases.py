@@ -218,6 +218,7 @@ def tunings(draw: st.DrawFn) -> Tuning:
         spans=draw(st.sampled_from([1, 8])),
         retain_batches=1,
         probe_pairs=draw(st.sampled_from([1, 5, 1000])),
+        share_rows=draw(st.sampled_from([1, 1000])),
     )
 
 

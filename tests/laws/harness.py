@@ -47,6 +47,7 @@ SMALL = Tuning(
     levelled=True,
     fanout=2,
     piece_bytes=300,
+    share_rows=1,
 )
 
 

@@ -40,6 +40,8 @@ from joinlib.state.manifests import Manifests
 from joinlib.worker import current
 from tests.laws.harness import state_of
 
+TASKS = 3  # that read a batch, and may share a file: rows and blocks keep their order and their numbers
+
 
 @dataclass(frozen=True)
 class Course:
@@ -64,7 +66,7 @@ class Product(InProcess):
         self.course, draw = course, random.Random(course.seed)
         self.tuning = tuning
         self.units_apart = False  # whether each file of the last batch is of one unit
-        super().__init__(compiled(document, 2, tuning), lambda rows: draw.sample(rows, len(rows)))
+        super().__init__(compiled(document, TASKS, tuning), lambda rows: draw.sample(rows, len(rows)))
         self.figures: Figures = beginning(len(self.plan.pipeline.inputs), 0.0)
 
     def batches(self) -> Iterator[int]:
@@ -120,7 +122,7 @@ class Product(InProcess):
         if units == self.plan.pipeline.units or not self.batch:
             return  # it is not asked to
         was, checkpoint, tuning = self.plan.pipeline, self.plan.checkpoint, self.plan.join.tuning
-        plan = compiled(in_units(self.plan.document, units), 2, self.tuning)
+        plan = compiled(in_units(self.plan.document, units), TASKS, self.tuning)
         if compare(as_json(was), as_json(plan.pipeline)):
             return  # it cannot
         identify(checkpoint, "law", was)

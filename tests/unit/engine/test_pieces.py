@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from joinlib.compiled import Compiled, compiled
-from joinlib.engine import composer, receipt
+from joinlib.engine import receipt
 from joinlib.engine.reading import read
 from joinlib.engine.sources import MapInput
 from joinlib.inprocess import InProcess
+from joinlib.model.tuning import Tuning
 from joinlib.sink.publish import publish
 from joinlib.spec import parse
 
@@ -26,7 +27,6 @@ ROWS, TASKS, WINDOW = 1000, 8, 70
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
     """Rows that match if their numbers are near each other: two files of `a`, a row group each, and one of `b`."""
-    monkeypatch.setattr(composer, "_SHARE_ROWS", 1)
     monkeypatch.setenv("STREAMJOIN_LOCAL_DIR", str(tmp_path / "local"))
     for name, rows in (("a", (ROWS, ROWS // 3)), ("b", (ROWS,))):
         (tmp_path / name).mkdir()
@@ -43,7 +43,11 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
         "checkpoint": {"path": "checkpoint"},
     }
     head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "pieces"}}
-    return compiled(parse(orjson.dumps({**head, "spec": spec}).decode(), "spec.yaml", tmp_path), TASKS)
+    return compiled(
+        parse(orjson.dumps({**head, "spec": spec}).decode(), "spec.yaml", tmp_path),
+        TASKS,
+        Tuning(share_rows=1),
+    )
 
 
 def parts_of(plan: Compiled) -> list[MapInput]:
@@ -78,10 +82,10 @@ def test_blocks_of_all_tasks_have_numbers_of_their_own(plan: Compiled) -> None:
         assert len(found) > TASKS // 3
 
 
-def test_few_rows_are_not_cut(plan: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_are_not_cut(plan: Compiled) -> None:
     """Nor is a slice that is less than a share: its group would be decoded by two tasks."""
-    monkeypatch.setattr(composer, "_SHARE_ROWS", ROWS)
-    assert [len(part.before) for part in parts_of(plan)] == [0, 0, 0]
+    few = replace(plan, source=replace(plan.source, tuning=Tuning(share_rows=ROWS)))
+    assert [len(part.before) for part in parts_of(few)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("tasks", [1, 3, TASKS])

@@ -20,11 +20,13 @@ from urllib.parse import urlsplit
 from joinlib.errors import SpecError
 
 _TIMEOUT_S = 5.0  # of one call
+_LAST_S = 2 * _TIMEOUT_S  # how long an end waits: for a call on its way, and for one with the end itself
 _WAITING = 100  # things
 _LARGEST = 10_000  # bytes of an answer that are read
 
 Thing = TypeVar("Thing")
 Encode = Callable[[Sequence[Thing]], Iterable[bytes]]  # things, oldest first, become bodies of calls
+Missed = Callable[[bytes], str]  # what the body of a good answer says was not taken; empty: all was
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class Poster(threading.Thread, Generic[Thing]):
         to: The server.
         told: The words for what is sent.
         encode: Makes the bodies of calls, in this thread, of all that has gathered.
+        missed: Reads in a good answer what was not taken all the same.
         gather_s: How long after the first thing of a call others may join it.
         timeout_s: Of one call.
     """
@@ -96,11 +99,12 @@ class Poster(threading.Thread, Generic[Thing]):
         to: Endpoint,
         told: Wording,
         encode: Encode[Thing],
+        missed: Missed = lambda _: "",
         gather_s: float = 0.0,
         timeout_s: float = _TIMEOUT_S,
     ) -> None:
         super().__init__(name=told.about, daemon=True)
-        self._to, self._told, self._encode = to, told, encode
+        self._to, self._told, self._encode, self._missed = to, told, encode, missed
         self._gather_s, self._timeout_s = gather_s, timeout_s
         self._waiting: queue.Queue[Thing | None] = queue.Queue(_WAITING)
         self._closing = threading.Event()
@@ -114,15 +118,15 @@ class Poster(threading.Thread, Generic[Thing]):
         except queue.Full:
             self._lost("is too slow")
 
-    def close(self, seconds: float) -> None:
-        """Send what waits, for so long at most."""
+    def close(self, seconds: float = _LAST_S) -> None:
+        """Send what waits, for so long at most. What is left is lost, which the log says."""
         end = time.monotonic() + seconds
         self._closing.set()
-        try:
+        with suppress(queue.Full):
             self._waiting.put(None, timeout=seconds)
-        except queue.Full:
-            return
-        self.join(max(0.0, end - time.monotonic()))
+            self.join(max(0.0, end - time.monotonic()))
+        if self.is_alive():
+            self._lost("is too slow")
 
     def run(self) -> None:
         more = True
@@ -150,11 +154,13 @@ class Poster(threading.Thread, Generic[Thing]):
         try:
             connection.request("POST", to.path, body, {"User-Agent": "streamjoin", **to.headers})
             answer = connection.getresponse()
-            answer.read(_LARGEST)
+            said = answer.read(_LARGEST)
         finally:
             connection.close()
         if answer.status >= 300:
             self._lost(f"answered {answer.status} {answer.reason}")
+        elif missed := self._missed(said):
+            self._lost(f"refused {missed}")
         elif self._failing:
             self._failing = False
             self._log.warning("%s: %s takes %s again", self._told.about, to.place, self._told.things)

@@ -20,7 +20,6 @@ from joinlib.model.stage import Pipeline
 from joinlib.spec.model import StreamJoin
 
 _EVERY_S = 60.0
-_LAST_S = 5.0  # how long the end of a run waits for the endpoint
 
 log = logging.getLogger("streamjoin.lineage")
 
@@ -54,7 +53,7 @@ class ToldRun:
         """Tell how the run has ended. asked: somebody wanted it to stop."""
         state: State = "FAIL" if error is not None else "ABORT" if asked else "COMPLETE"
         self._tell(state, error)
-        self._sender.close(_LAST_S)
+        self._sender.close()
 
     def _tell(self, state: State, error: Exception | None = None) -> None:
         self._sender.offer(run_event(self._about, self._run, state, datetime.now(UTC), error))

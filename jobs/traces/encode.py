@@ -1,8 +1,12 @@
-"""Traces as a request of OTLP, in the messages of OpenTelemetry's own package."""
+"""Traces as a request of OTLP, and its answer, in the messages of OpenTelemetry's own package."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
@@ -11,6 +15,7 @@ from jobs.traces.settings import VERSION
 from jobs.traces.span import BatchTrace, Span, Value
 
 Draw = Callable[[int], int]  # so many random bits
+_LONGEST = 200  # characters of what a server says
 
 
 def encode(resource: Mapping[str, str], traces: Sequence[BatchTrace], draw: Draw) -> bytes:
@@ -28,6 +33,17 @@ def encode(resource: Mapping[str, str], traces: Sequence[BatchTrace], draw: Draw
         scope_spans=[trace_pb2.ScopeSpans(scope=scope, spans=spans)],
     )
     return ExportTraceServiceRequest(resource_spans=[told]).SerializeToString()
+
+
+def refused(answer: bytes) -> str:
+    """Return which spans a server did not take though it answered that all is well; empty: it took all."""
+    try:
+        found = ExportTraceServiceResponse.FromString(answer).partial_success
+    except DecodeError:  # nobody has to answer by the book who takes all
+        return ""
+    if not found.rejected_spans:
+        return ""
+    return f"{found.rejected_spans} spans: {' '.join(found.error_message.split())[:_LONGEST]}"
 
 
 def _spans(trace: bytes, span: Span, parent: bytes, draw: Draw) -> Iterator[trace_pb2.Span]:

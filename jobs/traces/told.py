@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from joinlib.direct.report import Report
 
 _GATHER_S = 5.0
-_LAST_S = 5.0  # how long the end of a run waits for the endpoint
 _REPORTS = 20  # that wait for Spark's word
 _BITS = 64  # of a trace's number, by which it is told of or not
 
@@ -84,7 +83,7 @@ class TracedRun:
         """Tell of the batches that are left, and of the one that an error ended."""
         with suppress(OSError):  # the logs of the batches cannot be read: the run's own error says so
             self._last(error)
-        self._sender.close(_LAST_S)
+        self._sender.close()
 
     def _last(self, error: Exception | None) -> None:
         cut_off = batches.interrupted(self._logs)
@@ -143,4 +142,9 @@ def trace_sender(found: TraceSettings, gather_s: float = _GATHER_S) -> Poster[Ba
 
         return [encode(found.resource, traces, random.getrandbits)] if traces else []
 
-    return Poster(found.to, Wording("traces", "traces"), bodies, gather_s)
+    def missed(answer: bytes) -> str:
+        from jobs.traces.encode import refused
+
+        return refused(answer)
+
+    return Poster(found.to, Wording("traces", "traces"), bodies, missed, gather_s)

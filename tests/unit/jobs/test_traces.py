@@ -16,7 +16,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
@@ -344,7 +348,7 @@ class Kept:
     def offer(self, trace: BatchTrace) -> None:
         self.traces.append(trace)
 
-    def close(self, seconds: float) -> None:
+    def close(self) -> None:
         self.open = False
 
     def batches(self) -> list[Any]:
@@ -473,6 +477,12 @@ class Collector(Catalogue):
     kind, heard = "application/x-protobuf", staticmethod(ExportTraceServiceRequest.FromString)
 
 
+def _partly(refused: int, why: str) -> bytes:
+    """An answer of OTLP."""
+    said = ExportTracePartialSuccess(rejected_spans=refused, error_message=why)
+    return ExportTraceServiceResponse(partial_success=said).SerializeToString()
+
+
 def requests(collector: Collector) -> Iterator[tuple[str, str | None, Any]]:
     """What it took: path, login and request."""
     while True:
@@ -545,6 +555,28 @@ def test_a_collector_that_refuses(
     (said,) = caplog.messages
     assert f"/v1/traces answered {status} " in said
     assert "h34der" not in caplog.text + "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (_partly(3, "too\n old"), ["refused 3 spans: too old; traces are lost"]),
+        (_partly(1, "x" * 1000), [f"refused 1 spans: {'x' * 200}; traces are lost"]),
+        (_partly(0, "the sender is old"), []),  # a hint: all were taken
+        (b"<html>thanks</html>", []),
+        (b"", []),
+    ],
+)
+def test_a_collector_that_takes_a_part(
+    answer: bytes, said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Answers that all is well, and says within what it left out."""
+    with serving(collector := Collector()) as url:
+        collector.status, collector.answer = 200, answer
+        sender = sending(url)
+        sender.offer(BatchTrace(1, Span("batch", NOW, NOW)))
+        sender.close(20)
+    assert [part in found for part, found in zip(said, caplog.messages, strict=True)] == [True] * len(said)
 
 
 @pytest.mark.slow

@@ -238,6 +238,7 @@ def test_a_lost_log_is_noticed(tmp_path: Path) -> None:
         ("csv", "id,name\n1,a\n2\n", r"a\.csv, line 3: not UTF-8, or not a row"),
         ("csv", 'id,name\n1,a\n2,"b\nc"\n', r"a\.csv, line 3: a quote is open"),
         ("csv", "ID,name\n1,a\n", r"a\.csv: no column 'id'; it has ID, name \(nearest: ID\)"),
+        ("csv", "1,Ann\n2,Bob\n", r"a\.csv: no column 'id', nor any other of the schema; the first line of a CSV file must have their names$"),
         ("jsonl", '{"id": 1}\n{"id": 2}\n{"id": "x"}\n', r"a\.jsonl, line 3: the value of column 'id' does not fit"),
         ("jsonl", ' null\n{"id": 1}\n', r"a\.jsonl, line 1: not UTF-8, or not"),
         ("jsonl", '{"id": 1}\n{"id": \n', r"a\.jsonl, line 2: not UTF-8, or not"),

@@ -303,9 +303,9 @@ class Joined:
 
 
 @st.composite
-def _of_streams(draw: st.DrawFn, kinds: Sequence[str], least: int) -> Joined:
-    """`least` to four streams by equality, tables between and behind them."""
-    streams, tables = draw(st.integers(least, 4)), draw(st.integers(0, 2))
+def _of_streams(draw: st.DrawFn, kinds: Sequence[str], least: int, most: int, most_tables: int) -> Joined:
+    """`least` to `most` streams by equality, tables between and behind them."""
+    streams, tables = draw(st.integers(least, most)), draw(st.integers(0, most_tables))
     names = draw(st.permutations([*STREAMS[1:streams], *TABLES[:tables]]))
     timed = draw(st.booleans())
     found, met = Joined("a"), False
@@ -325,7 +325,7 @@ def _of_streams(draw: st.DrawFn, kinds: Sequence[str], least: int) -> Joined:
 
 
 @st.composite
-def _of_two(draw: st.DrawFn) -> Joined:
+def _of_two(draw: st.DrawFn, most_tables: int) -> Joined:
     """What has strategies of its own: the INNER join of two streams, by equality or without, and tables behind it."""
     on: list[Condition] = [draw(_equality("a", "b"))] if draw(st.booleans()) else []
     how = draw(st.sampled_from(["<", "<=", ">", ">=", "<>", "near", "odd"]))
@@ -335,7 +335,7 @@ def _of_two(draw: st.DrawFn) -> Joined:
     if draw(st.integers(0, 2)) == 0:
         on.append(apart("a.t", "b.t", *draw(st.sampled_from([(-1, 2), (0, 3), (-2, None)]))))
     found = Joined(("inner", "a", "b", tuple(on)), "ab")
-    for name in TABLES[: draw(st.integers(0, 2))]:
+    for name in TABLES[: draw(st.integers(0, most_tables))]:
         kind, looked = draw(st.sampled_from(LOOKED_UP)), draw(_lookups("ab", found.tables, name))
         found = found.with_(kind, name, looked)
     return found
@@ -352,12 +352,17 @@ def questions(
     kinds: Sequence[str] = (),
     many: bool = False,
     least: int = 2,
+    bare: bool = False,
 ) -> Question:
     """`two`: the INNER join of two streams; `inner`: streams, `least` of them, are joined by INNER JOIN only.
 
-    `kinds`: of subqueries, one at least. `many`: groups have aggregates of more kinds.
+    `kinds`: of subqueries, one at least. `many`: groups have aggregates of more kinds. `bare`: rows of streams, without tables,
+    groups and DISTINCT; drawn so, since one in twenty is by itself, and to draw costs more than to run.
     """
-    found = draw(_of_two() if two else _of_streams(INNER if inner else ANY, least if inner else 1))
+    tables = "" if bare else TABLES
+    most = 2 if bare and kinds else 4  # so that a stream is left for a subquery
+    by_equality = _of_streams(INNER if inner else ANY, least if inner else 1, most, len(tables))
+    found = draw(_of_two(len(tables)) if two else by_equality)
     tree, named = found.tree, "".join(_leaves(found.tree))
     where: list[Condition] = []
     if draw(st.integers(0, 3)) == 0:
@@ -365,7 +370,7 @@ def questions(
     if found.tables and draw(st.integers(0, 3)) == 0:
         where.append(compared(f"{found.streams[0]}.v", "<=", f"{found.tables[-1]}.high"))
     asked: list[Subquery] = []
-    rest = [n for n in STREAMS[1:3] + TABLES if n not in named]
+    rest = [n for n in STREAMS[1:3] + tables if n not in named]
     alone = named == "a"  # nothing is joined yet
     one = not (two or inner) and (alone or draw(st.integers(0, 2)) == 0)
     wanted = draw(st.integers(1, 2)) if kinds else int(one)
@@ -378,16 +383,17 @@ def questions(
             on = draw(_memberships(found.streams, name, kind))
         asked.append(Subquery(kind, name, on))
     joins = Query((), tree, tuple(where))
-    return draw(_asked(Question(joins, tuple(asked), ()), found, many))
+    return draw(_asked(Question(joins, tuple(asked), ()), found, many, bare))
 
 
 @st.composite
-def _asked(draw: st.DrawFn, question: Question, found: Joined, many: bool) -> Question:
-    """Rows, distinct ones, groups, or one group of all."""
+def _asked(draw: st.DrawFn, question: Question, found: Joined, many: bool, bare: bool) -> Question:
+    """Rows, distinct ones, groups, or one group of all; `bare`: rows."""
     names = [f"{x}.{c}" for x in found.streams for c in "kjvt"] + [
         f"{x}.{c}" for x in found.tables for c in ("k", "j", "v", "high")
     ]
-    how = draw(st.sampled_from(["rows", "distinct", "groups", "groups", "groups", "all"]))
+    more = [] if bare else ["distinct", "groups", "groups", "groups", "all"]
+    how = draw(st.sampled_from(["rows", *more]))
     values = st.sampled_from([column(n) for n in names])
     if how in ("rows", "distinct"):
         keys = draw(st.lists(values, min_size=1, max_size=4, unique_by=lambda v: v.sql))

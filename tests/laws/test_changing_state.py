@@ -23,7 +23,7 @@ from tests.laws.any_paths import any_paths
 from tests.laws.cases import SECOND, differences, troubles
 from tests.laws.chain import Chain
 from tests.laws.changelog import WEIGHTS, Answer, bare
-from tests.laws.combined import TABLES, TYPES, Question, questions
+from tests.laws.combined import TYPES, questions
 from tests.laws.harness import Batch, Trouble
 from tests.laws.histories import BEFORE, Event
 from tests.laws.test_changes import EXAMPLES, LIVELY, Case, cases
@@ -101,24 +101,16 @@ def holds(case: Case, trouble: Trouble) -> None:
         assert not any(count for flow in chain.flows for count in flow.late.values())
 
 
-def _only_rows(question: Question) -> bool:
-    return not (question.grouped or question.distinct or any(n in TABLES for n in question.inputs))
-
-
-def _cases(asked: st.SearchStrategy[Question], *strategies: str) -> st.SearchStrategy[Case]:
-    return cases(asked.filter(_only_rows), strategies)
-
-
 @pytest.mark.slow
 @settings(LIVELY, max_examples=EXAMPLES)
-@given(_cases(questions(), "auto", "auto", "binary", "multiway"), troubles(4))
+@given(cases(questions(bare=True), ("auto", "auto", "binary", "multiway")), troubles(4))
 def test_joins_by_equality(case: Case, trouble: Trouble) -> None:
     holds(case, trouble)
 
 
 @pytest.mark.slow
 @settings(LIVELY, max_examples=EXAMPLES)
-@given(_cases(questions(inner=True, least=3), "paths"), troubles(4), st.integers(0, 999))
+@given(cases(questions(inner=True, least=3, bare=True), ("paths",)), troubles(4), st.integers(0, 999))
 def test_joins_by_paths(case: Case, trouble: Trouble, seed: int) -> None:
     """By any paths; rows are settled by each key by which they are stored."""
     with any_paths(seed):
@@ -127,14 +119,14 @@ def test_joins_by_paths(case: Case, trouble: Trouble, seed: int) -> None:
 
 @pytest.mark.slow
 @settings(LIVELY, max_examples=EXAMPLES // 2)
-@given(_cases(questions(two=True), "auto", "biclique", "inequality"), troubles(4))
+@given(cases(questions(two=True, bare=True), ("auto", "biclique", "inequality")), troubles(4))
 def test_two_streams_by_any_strategy(case: Case, trouble: Trouble) -> None:
     holds(case, trouble)
 
 
 @pytest.mark.slow
 @settings(LIVELY, max_examples=EXAMPLES // 2)
-@given(_cases(questions(kinds=("not in", "not in", "in")), "auto"), troubles(4))
+@given(cases(questions(kinds=("not in", "not in", "in"), bare=True), ("auto",)), troubles(4))
 def test_not_in(case: Case, trouble: Trouble) -> None:
     holds(case, trouble)
 

@@ -36,7 +36,7 @@ class Job:
     def begin(self, **order: object) -> Run:
         spec = str(self.trial.folder / "spec.yaml")
         told = {"spec": spec, "tuning": {"jvm_kept_s": self.kept_s}, "partitions": None, **order}
-        own = {"PYTHONPATH": str(ROOT), "TMPDIR": str(self.trial.folder)}
+        own = {"PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-m", "tests.spark.faults.run", json.dumps(told)]
         return Run(command, {**os.environ, **own}, self.trial.folder / "stderr.txt")
 

@@ -35,7 +35,6 @@ class Flowing:
             "PYTHONPATH": str(_ROOT),
             "STREAMJOIN_FAULTS": str(faults),
             "STREAMJOIN_LOCAL_DIR": str(self.folder / "indexes"),
-            "TMPDIR": str(self.folder),
         }
         start = "from jobs.cli.commands import main; main()"
         command = [sys.executable, "-c", start, "run", str(self.folder / "spec.yaml"), "--plain", *more]

@@ -12,8 +12,10 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -104,21 +106,26 @@ _ROOT = Path(__file__).parents[3]
 
 
 class Run:
-    """One process tree, in a session of its own. `until` and `end` read what it tells."""
+    """One process tree, in a session of its own. `until` and `end` read what it tells.
 
-    def __init__(self, command: list[str], environment: dict[str, str], errors: Path) -> None:
+    Its TMPDIR is short, as a user's is: sockets lie there, and in too deep a folder a run does without them, and without the
+    prefork, which takes seconds. `deep`: it is so deep.
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        errors: Path,
+        deep: bool = False,
+    ) -> None:
         self.lines: list[Line] = []
+        temporary = tempfile.mkdtemp(prefix="run-" + "deep-" * 20 * deep)
+        weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
         self._errors = errors
         self._told: queue.Queue[Line | None] = queue.Queue()
-        with errors.open("ab") as stderr:
-            self._process = subprocess.Popen(
-                command,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                start_new_session=True,
-                text=True,
-            )
+        environment = {**environment, "TMPDIR": temporary}
+        self._process = _begun(command, environment, errors)
         self.session = self._process.pid
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -214,6 +221,18 @@ class Run:
         return self._errors.read_text(errors="replace")[-3000:]
 
 
+def _begun(command: list[str], environment: dict[str, str], errors: Path) -> "subprocess.Popen[str]":
+    with errors.open("ab") as stderr:
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+            text=True,
+        )
+
+
 @dataclass(frozen=True)
 class Table:
     """One of a database that the job looks rows up in. `postgres`: the field of the input."""
@@ -237,6 +256,7 @@ class Scenario:
     done: str = "keep"  # what becomes of input files that were read
     partitions: int | None = CORES  # of its runs, unless one is told others
     direct: bool = False  # whether its runs do without Spark where they can, but for the one that finishes
+    deep: bool = False  # whether its runs have too deep a TMPDIR for sockets
 
     def __post_init__(self) -> None:
         self.trial = Trial(self.folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
@@ -265,10 +285,9 @@ class Scenario:
             "PYTHONPATH": str(_ROOT),
             "STREAMJOIN_FAULTS": str(self.folder / "faults"),
             "STREAMJOIN_LOCAL_DIR": str(self.folder / "indexes"),
-            "TMPDIR": str(self.folder),
         }
         command = [*under, sys.executable, "-m", "tests.spark.faults.run", json.dumps(told)]
-        self.runs.append(Run(command, environment, self.folder / "stderr.txt"))
+        self.runs.append(Run(command, environment, self.folder / "stderr.txt", self.deep))
         return self.runs[-1]
 
     def divide(self, units: int) -> None:

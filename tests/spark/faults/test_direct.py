@@ -1,6 +1,6 @@
 """Batches without Spark: killed at named points, run again by Spark or by the next run, and killed at any moment.
 
-small   one process runs each
+small   one process runs each; there is no prefork, so it is a program of its own
 wide    several do
 mixed   so too, and Spark's map tasks write segments, which those processes do not: the state is in other segments then
 """
@@ -26,7 +26,7 @@ DIRECT: dict[str, Any] = {"partitions": None, "direct": True}
 SEVERAL = {**TUNING, "small_rows": 0}
 ALIKE = {**SEVERAL, "spool_bytes": 1 << 30, "direct_spool_bytes": 1 << 30}  # nobody writes segments but units
 WAYS: dict[str, dict[str, Any]] = {
-    "small": DIRECT,
+    "small": {**DIRECT, "deep": True},
     "wide": {**DIRECT, "tuning": ALIKE},
     "mixed": {**DIRECT, "tuning": SEVERAL},
 }

@@ -2,6 +2,7 @@
 
 Way            rows ─► prepared ─► split by unit ─► blocks                             joins, window functions
 GatheringWay   rows ─► prepared, until there are enough ─► split by unit ─► blocks     the same, in a map task
+TwinWay                nothing: the rows come as those of another input                 a self-join, one of two names
 GroupWay       rows ─► partials, one for each group (by panes), at the end ─► blocks   groups
 TopWay         rows ─► those up to the top of each partition, at the end ─► blocks     row_number() <= n, and its like
 """
@@ -85,6 +86,16 @@ class GatheringWay(Way):
                 yield sent
 
 
+class TwinWay(Way):
+    """Sends nothing: the same rows come to the stage as those of another input."""
+
+    def prepared(self, sequence: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return super().prepared(sequence, rows.slice(0, 0))
+
+    def send(self, sequence: int, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        return iter(())
+
+
 class GroupWay(Way):
     """Sends one partial for each group of all rows, when there are no more."""
 
@@ -162,6 +173,8 @@ def edge(
     gathering: whether rows wait for each other, since they come in parts of any size.
     """
     stage = pipeline.stages[number]
+    if plan.twin is not None:
+        return TwinWay(plan, sender, hash_bits)
     if isinstance(stage, GroupStage):
         return GroupWay(plan, sender, stage)
     if isinstance(stage, OverStage) and stage.over.cuts:

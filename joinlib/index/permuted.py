@@ -128,6 +128,14 @@ class PermutedRun:
             self._first[comparisons] = None if shape is None else self._by(shape)
         return self._first[comparisons]
 
+    def asked(self, ops: Sequence[Op]) -> "PermutedRun":
+        """Return the same rows, asked by other comparisons of the same columns; O(1) and without a copy."""
+        if (wanted := tuple(ops)) == self.shape.ops:
+            return self
+        if wanted not in self._asked:
+            self._asked[wanted] = replace(self, shape=replace(self.shape, ops=wanted))
+        return self._asked[wanted]
+
     def kept(self, asked: PreparedProbes, comparisons: range) -> float:
         """Estimate which part of all pairs of a probe and a row some comparisons keep, from a sample of both."""
         part = 1.0
@@ -201,6 +209,10 @@ class PermutedRun:
 
     @cached_property
     def _first(self) -> "dict[int, PermutedRun | None]":
+        return {}
+
+    @cached_property
+    def _asked(self) -> "dict[tuple[Op, ...], PermutedRun]":
         return {}
 
     @cached_property

@@ -21,7 +21,7 @@ from joinlib.route.biclique import BOTH, PROBE, STORE
 from joinlib.route.content import weighted, weights
 from joinlib.route.split import block_schema
 from joinlib.state.manifest import Manifest
-from joinlib.state.run import time_values
+from joinlib.state.run import renamed, time_values
 from joinlib.state.segment import Written
 from joinlib.state.side import Arrival
 
@@ -122,11 +122,12 @@ class Arrivals:
         found = []
         ordered = sorted(blocks.rows, key=lambda r: (r[0], r[3], r[1]))
         for plan in self._inputs:
+            of = plan.number if plan.twin is None else plan.twin
             parts = [
-                part
+                part if plan.twin is None else _renamed(part, plan)
                 for role in (BOTH, STORE, PROBE)
                 for part in _parts(
-                    [b for b in ordered if b[0] == plan.number and b[3] == role], role, blocks, plan
+                    [b for b in ordered if b[0] == of and b[3] == role], role, blocks, self._inputs[of]
                 )
             ]
             kept = [self._in_time(part, plan) for part in parts]
@@ -168,6 +169,11 @@ def _parts(own: list[Block], role: int, blocks: Blocks, plan: InputPlan) -> Iter
     for number, sequence, rows, _ in own if kept else ():
         if (written := blocks.written.get((number, sequence, role))) is not None:
             yield Arrival(rows, written, role != PROBE, role != STORE)
+
+
+def _renamed(part: Arrival, plan: InputPlan) -> Arrival:
+    """Return rows of an input as those of its twin."""
+    return replace(part, rows=renamed(part.rows, block_schema(plan)), written=None)
 
 
 def _deletions(part: Arrival, plan: InputPlan) -> int:

@@ -94,7 +94,7 @@ class Prober:
         op = self.operator
         bounds = self._bounds(bound, side)
         asked: HashProbes | None = None
-        for live in list(self.sides[side].runs):
+        for live in list(self.sides[side].searched):
             undecided = self._undecided(tuples, bounds, live, side) if live.run.rows else None
             if undecided is None:
                 continue

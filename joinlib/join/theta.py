@@ -80,10 +80,10 @@ def _sorted(
     indexes: SortedIndexes,
     limit: int,
 ) -> Pairs:
-    segments, asked = live.run.segments, None
+    segments, asked, ops = live.run.segments, None, [Op(sign) for sign in signs]
     for start, stop in shared([s.rows for s in segments]):
         make = partial(_index, op, side, live.batches[start:stop], signs)
-        run = indexes.of([s.name for s in segments[start:stop]], make)
+        run = indexes.of([s.name for s in segments[start:stop]], make).asked(ops)  # a twin's are mirrored
         asked = asked or run.shape.prepare(probes, hashes)  # sorted once for all indexes
         for positions, rows in matches(run, asked, _limits(op), limit):
             yield positions.astype(np.int32), (rows + live.starts[start]).astype(np.int32)

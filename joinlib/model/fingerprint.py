@@ -188,6 +188,11 @@ def scattered(known: Any) -> bool:
     return any(route is not None and route[0] != route[1] for route in routes)
 
 
+def stores_once(known: Any) -> bool:
+    """Return whether a stage of a fingerprint stores the stream of a self-join once."""
+    return any("twin" in given for stage in known.get("stages", [known]) for given in stage["inputs"])
+
+
 def _input(plan: InputPlan) -> dict[str, Any]:
     return {
         "alias": plan.alias,
@@ -199,6 +204,7 @@ def _input(plan: InputPlan) -> dict[str, Any]:
         "null_keys": plan.keep_null_keys,
         **({"changes": True} if plan.changes else {}),
         **({"maps": [_map(step) for step in plan.maps]} if plan.maps else {}),
+        **({"twin": plan.twin} if plan.twin is not None else {}),
     }
 
 
@@ -358,7 +364,10 @@ def _joined_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[st
 
 def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     alias = new["alias"]
-    yield from _strange(old, {*new, "changes", "maps"})
+    yield from _strange(old, {*new, "changes", "maps", "twin"})
+    if old.get("twin") != new.get("twin"):
+        yield f"whether the rows of {alias} are stored once, with those of the same input, has changed; {_NEW}"
+        return
     if old.get("maps") != new.get("maps"):
         yield f"what is computed of {alias} before it is read was different; {_NEW}"
         return

@@ -62,6 +62,8 @@ class InputPlan:
     )
     again: int | None = None  # the stage's input with the same rows by another key; figures count only that
     stored: bool = True  # False: rows of a path join that come in by a key by which nothing looks for them
+    # The stage's input that has the same rows, by another name (`plan.once`): they are sent and stored as that one's.
+    twin: int | None = None
 
     def of_stage(self, number: int) -> "InputPlan":
         """Return this input as one that reads the rows of stage `number`."""
@@ -138,6 +140,11 @@ class Biclique:
 
     groups: tuple[Group, Group]
     cells: Cells | None = None  # if given, the cell of a row's value stands for its key
+    once: bool = False  # both inputs are one: all its rows come, and are stored, as those of the first
+
+    def partner(self, number: int) -> int:
+        """Return the input as which the partners of an input's rows are stored."""
+        return number if self.once else 1 - number
 
     @property
     def skip_bits(self) -> int:

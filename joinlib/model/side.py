@@ -19,6 +19,7 @@ class SideConfig:
     chained: bool = True  # rows are found by their hashes; False: the join has no key, or sorts by it
     mutable: bool = False  # rows may be deleted, or lose their mark
     versioned: bool = False  # after a batch, its rows can still be told from those that were there before
+    of: int | None = None  # the side whose rows it has, by other names: it stores none itself
 
     @property
     def flagged(self) -> bool:

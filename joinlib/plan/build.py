@@ -18,6 +18,7 @@ from joinlib.model.inputs import InputPlan, StoredColumn
 from joinlib.model.joins import Caching, Join, Leaf, Lookup, Range
 from joinlib.model.operator import Operator
 from joinlib.model.stage import OutputColumn, Stage, above
+from joinlib.plan import once
 from joinlib.plan.columns import Need, input_plan, key_column, need, upstream_plan
 from joinlib.plan.decide import PathChooser
 from joinlib.plan.layout import layout
@@ -95,12 +96,11 @@ def stage(
     """
     choice = chosen(tree, request.options)
     wanted = need(query, tree, times, request.options)
-    plans = tuple(
-        upstream_plan(i, s, query.classes, wanted, types)
-        if isinstance(s, Result)
-        else input_plan(i, present(s, choice), request.inputs[s.table.name], query.classes, wanted)
-        for i, s in enumerate(query.scans)
-    )
+    plans = _inputs(query, choice, wanted, request, types)
+    if request.options.once and query.paths is None and once.possible(tree, plans):
+        both = _inputs(query, choice, once.united(wanted, plans), request, types)
+        if once.alike(both, choice):
+            plans, choice = once.twins(both), once.routed(choice)
     joined = _join(tree, {s.alias: i for i, s in enumerate(query.scans)}, query.classes, choice)
     select = tuple(OutputColumn(name, value) for name, value in query.select)
     lookups = tuple(
@@ -121,6 +121,17 @@ def stage(
         route=choice.route,
         index=choice.index,
         changes=changes(root, plans),
+    )
+
+
+def _inputs(
+    query: Query, choice: Choice, wanted: Need, request: Request, types: Mapping[str, pa.DataType]
+) -> tuple[InputPlan, ...]:
+    return tuple(
+        upstream_plan(i, s, query.classes, wanted, types)
+        if isinstance(s, Result)
+        else input_plan(i, present(s, choice), request.inputs[s.table.name], query.classes, wanted)
+        for i, s in enumerate(query.scans)
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from joinlib.errors import SpecError
-from joinlib.model.fingerprint import as_json, compare, scattered
+from joinlib.model.fingerprint import as_json, compare, scattered, stores_once
 from joinlib.model.stage import Pipeline
 from joinlib.model.stored import StoredColumns, stored_columns
 
@@ -15,7 +15,7 @@ _STRANGE = (KeyError, TypeError, AttributeError, IndexError)  # of a version tha
 
 
 class _PlanMaker(Protocol):
-    def __call__(self, *, cells: bool, stored: StoredColumns) -> Pipeline: ...
+    def __call__(self, *, cells: bool, once: bool, stored: StoredColumns) -> Pipeline: ...
 
 
 def following(known: Mapping[str, Any] | None, plan: _PlanMaker) -> tuple[Pipeline, StoredColumns]:
@@ -27,7 +27,8 @@ def following(known: Mapping[str, Any] | None, plan: _PlanMaker) -> tuple[Pipeli
         known: The fingerprint of the plan that the checkpoint was begun with; None: there is none.
         plan: Makes a plan.
     """
-    plain = plan(cells=in_cells(known), stored=StoredColumns())
+    lying = {"cells": in_cells(known), "once": once(known)}
+    plain = plan(**lying, stored=StoredColumns())
     if known is None or _fits(known, plain):
         return plain, StoredColumns()
     try:
@@ -35,7 +36,7 @@ def following(known: Mapping[str, Any] | None, plan: _PlanMaker) -> tuple[Pipeli
     except _STRANGE:
         return plain, StoredColumns()
     try:
-        kept = plan(cells=in_cells(known), stored=stored)
+        kept = plan(**lying, stored=stored)
     except SpecError:  # it is of another query
         return plain, StoredColumns()
     return (kept, stored) if _fits(known, kept) else (plain, StoredColumns())
@@ -45,6 +46,14 @@ def in_cells(known: Mapping[str, Any] | None) -> bool:
     """Return whether rows of bands may lie in cells: those of an earlier version lie at random, and go on so."""
     try:
         return known is None or not scattered(known)
+    except _STRANGE:
+        return True
+
+
+def once(known: Mapping[str, Any] | None) -> bool:
+    """Return whether self-joins store their stream once: those of an earlier version store it twice, and go on so."""
+    try:
+        return known is None or stores_once(known)
     except _STRANGE:
         return True
 

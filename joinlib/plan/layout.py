@@ -99,6 +99,8 @@ class _Maker:
         eager = join.kind != "inner" and (any(changing) or (self.eager and join.kind != "semi"))
         if eager:
             sides = _longer(sides, changing)
+        if any(isinstance(c, Leaf) and self.inputs[c.input].twin is not None for c in children):
+            sides = _once(*sides)
         for side, own, child, known in zip(sides, times, join.inputs, inside, strict=True):
             self._delay(side, own, closure((*known, *self.holding.of(child, known))))
         names = dict.fromkeys(
@@ -205,6 +207,14 @@ def _longer(sides: tuple[SideConfig, ...], changing: list[bool]) -> tuple[SideCo
         replace(side, hold_us=whole, time=side.time if whole is not None else None) if changes else side
         for side, changes in zip(sides, changing, strict=True)
     )
+
+
+def _once(first: SideConfig, second: SideConfig) -> tuple[SideConfig, ...]:
+    """Let the first of two sides have the rows of both, for as long as one of them needs a row."""
+    hold = None if None in (first.hold_us, second.hold_us) else max(first.hold_us or 0, second.hold_us or 0)
+    both = (replace(s, hold_us=hold, time=None if hold is None else s.time) for s in (first, second))
+    one, other = both
+    return one, replace(other, of=one.number, compared="")
 
 
 def _behind(plan: InputPlan, timed: set[str]) -> Iterator[tuple[str, int]]:

@@ -18,7 +18,7 @@ _FEW = 1 << 20
 
 def budget(plan: Pipeline, memory_bytes: int, executors: int) -> Budget:
     """Divide `memory_bytes` of each executor among the heads of its units, for this number of executors."""
-    sides = sum(len(stage.sides) for stage in plan.stages)
+    sides = sum(side.of is None for stage in plan.stages for side in stage.sides)
     heads = max(1, sides * -(-plan.units // executors))
     return Budget(memory_bytes, max(_LEAST, int(memory_bytes * _HEADS) // heads), executors)
 

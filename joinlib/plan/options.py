@@ -27,6 +27,8 @@ class JoinOptions:
     window_rows: int | None = None  # rows whose numbers differ by more do not match
     # Rows of a band lie by their values; False: at random, as a checkpoint of an earlier version has them.
     cells: bool = True
+    # A self-join stores its stream once; False: once for each name, as a checkpoint of an earlier version has it.
+    once: bool = True
     # What the checkpoint stores, and the plan is to store as well.
     stored: StoredColumns = field(default_factory=StoredColumns)
 

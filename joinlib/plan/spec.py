@@ -37,6 +37,7 @@ def pipeline_of(
     found: Mapping[str, InputStatistics] = MappingProxyType({}),
     *,
     cells: bool = True,
+    once: bool = True,
     stored: StoredColumns | None = None,
 ) -> Pipeline:
     """Plan the pipeline that runs the spec's SQL.
@@ -46,6 +47,7 @@ def pipeline_of(
         orders: What was decided when the checkpoint began; None: there is none.
         found: What is known of inputs besides what the spec says.
         cells: Whether rows of a band lie by their values, which a checkpoint of an earlier version has not.
+        once: Whether a self-join stores its stream once, which a checkpoint of an earlier version does not.
         stored: What to store besides what the query reads (`plan.follow`).
 
     Raises:
@@ -54,7 +56,7 @@ def pipeline_of(
     spec = spec.spec if isinstance(spec, StreamJoin) else spec
     inputs = {name: source(given, found.get(name)) for name, given in spec.inputs.items()}
     decide = _decide(spec.join, orders)
-    asked = replace(options(spec.join), cells=cells, stored=stored or StoredColumns())
+    asked = replace(options(spec.join), cells=cells, once=once, stored=stored or StoredColumns())
     plan = (_several if spec.outputs else _one)(spec, inputs, asked, decide)
     for result in plan.results:
         with of_output(result.name):

@@ -117,7 +117,8 @@ def routed(block: pa.RecordBatch, route: Biclique, number: int, rules: Rules, se
     )
     hashes = block.column(0).to_numpy()
     home = homes(route.groups[number], hashes, rules.store[number], seed, _draw(block))
-    group, hot = route.groups[1 - number], rules.probe[1 - number]
+    partner = route.partner(number)
+    group, hot = route.groups[partner], rules.probe[partner]
     if route.cells is None:
         first, width = subgroup(group, hashes, hot)
         if width.min() == width.max() and (first == first[0]).all():

@@ -143,6 +143,7 @@ def join(
             subgroups=subgroups,
             window_rows=window_rows,
             cells=False,  # the state of an earlier version does not say that it has its rows at random
+            once=False,  # nor that it has those of a self-join twice
         ),
         mode=mode,
         key=tuple(key),

@@ -8,6 +8,7 @@ Rows are numbered through all segments. A merge of neighbouring segments changes
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
@@ -126,6 +127,12 @@ class LiveRun(ABC):
         grouped, other = np.empty_like(rows), np.empty_like(positions)
         ends = group(rows, self.starts, positions, grouped, other)
         return other, grouped, ends
+
+    def named(self, schema: pa.Schema) -> "LiveRun":
+        """Return the same run with its columns under the names of `schema`, to be searched only."""
+        view = copy(self)
+        view.schema, view.batches = schema, [renamed(batch, schema) for batch in self.batches]
+        return view
 
     def times(self, column: str) -> I64:
         """Return the event time of every row, µs; a row without one never expires."""
@@ -315,6 +322,11 @@ class SortedRun(LiveRun):
         """Check every invariant, O(rows)."""
         super().check()
         self.index.check()
+
+
+def renamed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the same columns under the names of `schema`, without a copy."""
+    return pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
 
 def time_values(column: pa.Array) -> I64:

@@ -32,7 +32,7 @@ from joinlib.state.run import LiveRun, Mask
 from joinlib.state.runs import Runs
 
 INDEX_BYTES = 21  # maximum size of a row in `Chains`
-_NONE = np.zeros(0, np.int32)
+NO_ROWS = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,11 @@ class Side:
         return self._runs.live
 
     @property
+    def searched(self) -> list[LiveRun]:
+        """The runs in which partners are looked for, oldest first."""
+        return self.runs
+
+    @property
     def head(self) -> LiveRun:
         """The run that `insert` last wrote to."""
         return self.runs[-1]
@@ -108,7 +113,7 @@ class Side:
         """Store rows as a segment, unless they are one, and index them; return their numbers in the head."""
         rows = part.rows if part.added is None else part.added
         if not rows.num_rows:
-            return _NONE
+            return NO_ROWS
         head = self._runs.head or self._runs.begin()
         written = part.written or self._runs.write(batch, "", rows)
         fault.point("segment", batch)

@@ -22,6 +22,7 @@ from joinlib.state.location import Location
 from joinlib.state.manifest import Manifest
 from joinlib.state.segment import Written
 from joinlib.state.side import Side
+from joinlib.state.twin import Twin
 from joinlib.worker import Keep, current
 
 Retired = tuple[tuple[int, str, int], ...]  # (batch, name, bytes)
@@ -36,9 +37,11 @@ class Unit:
         segments.mkdir(parents=True, exist_ok=True)
         indexes.mkdir(parents=True, exist_ok=True)
         self.segments, self.tuning = segments, tuning
-        self.sides = [
-            Side(c, Location(segments, indexes, skip_bits, _stagger(segments, c)), tuning) for c in configs
-        ]
+        self.sides: list[Side] = []
+        for c in configs:
+            place = Location(segments, indexes, skip_bits, _stagger(segments, c))
+            side = Side(c, place, tuning) if c.of is None else Twin(c, place, tuning, self.sides[c.of])
+            self.sides.append(side)
 
     def open(self, manifest: Manifest, swept: bool = True) -> None:
         """Make every side that of `manifest`; delete files left behind by failed attempts.

@@ -87,7 +87,8 @@ def _sides(stage: AnyStage) -> Iterator[tuple[SideConfig, str, str]]:
     if isinstance(stage, Stage) and isinstance(stage.root, Operator):
         for operator in stage.root.operators():
             for side, child in zip(operator.sides, operator.children, strict=True):
-                yield side, *_named(stage, child)
+                if side.of is None:
+                    yield side, *_named(stage, child)
     if isinstance(stage, PathStage):
         for side, plan in zip(stage.sides, stage.inputs, strict=False):
             yield side, plan.source, plan.source

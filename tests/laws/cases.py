@@ -3,7 +3,7 @@
 import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -57,6 +57,12 @@ class Case:
     strategy: str = "auto"
     subgroups: int | None = None
     rules: tuple[Rules, ...] = (Rules(),)  # of ContRand, by batch
+    itself: bool = False  # a and b are names of one input
+
+    def with_itself(self) -> "Case":
+        """The same join of the rows of `a` with themselves."""
+        rows, cuts = (dict.fromkeys("ab", of["a"]) for of in (self.rows, self.cuts))
+        return replace(self, rows=rows, cuts=cuts, itself=True)
 
     @property
     def schema(self) -> pa.Schema:
@@ -64,16 +70,17 @@ class Case:
 
     def stage(self) -> Stage:
         source = SourceInput(self.schema, "t", self.delay_s * SECOND)
-        inputs = dict.fromkeys(self.rows, source)
+        inputs = dict.fromkeys("s" if self.itself else self.rows, source)
         return build(
-            self.query.sql,
+            self.query.sql.replace("FROM a JOIN b", "FROM s a JOIN s b") if self.itself else self.query.sql,
             inputs,
             JoinOptions(units=self.units, strategy=self.strategy, subgroups=self.subgroups),
         )
 
     def batches(self) -> list[Batch]:
         parts = {name: cut(self.table(rows), self.cuts[name]) for name, rows in self.rows.items()}
-        return [dict(zip(parts, row)) for row in zip(*parts.values(), strict=True)]
+        batches = [dict(zip(parts, row)) for row in zip(*parts.values(), strict=True)]
+        return [{"s": batch["a"]} for batch in batches] if self.itself else batches
 
     def table(self, rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([self.plain(r) for r in rows], self.schema)

@@ -171,7 +171,10 @@ class Flow(Running):
                 table = with_numbers(table, self.read[plan.number])
                 self.read[plan.number] += table.num_rows
             half = table.num_rows // 2  # two map tasks; units receive their blocks in any order
-            for sequence, part in reversed(list(enumerate((table.slice(0, half), table.slice(half))))):
+            parts = list(enumerate((table.slice(0, half), table.slice(half))))
+            for sequence, part in (
+                reversed(parts) if plan.twin is None else ()
+            ):  # a twin's rows come as another's
                 more = ([ORDINAL] if plan.numbered else []) + ([WEIGHT] if plan.changes else [])
                 names = [*plan.read, *more]
                 block = prepare(plan, part.select(names), self.done, self.tuning.hash_bits)

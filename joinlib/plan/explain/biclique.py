@@ -17,8 +17,10 @@ def routes(stage: Stage) -> Iterator[str]:
     assert stage.route is not None
     cells = stage.route.cells
     for plan, group in zip(stage.inputs, stage.route.groups, strict=True):
-        other = stage.route.groups[1 - plan.number]
-        if cells is None:
+        other = stage.route.groups[stage.route.partner(plan.number)]
+        if plan.twin is not None:
+            yield f"{plan.alias} goes with {stage.inputs[plan.twin].alias}, whose rows it has"
+        elif cells is None:
             yield f"{plan.alias} is stored in {_units(group, 'key')}, and probes {_probed(other)}"
         else:
             cell = f"cell of {cells.values[plan.number].sql}"
@@ -52,6 +54,11 @@ def figures(stage: Stage) -> Iterator[str]:
     (r, s), units = stage.route.groups, stage.units
     a, b = (plan.alias for plan in stage.inputs)
     rows, columns = matrix(units)
+    if stage.route.once:
+        copies = f"at most {_copied(r)} " if stage.route.cells is not None else _times(r.units // r.subgroups)
+        yield f"state      {a}, not {_sum(1, a, 1, b)} (eq. 1); in a join-matrix: {_sum(columns, a, rows, b)} (eq. 2)"
+        yield f"traffic    {copies}{a} (eq. 5); in the matrix {_sum(columns, a, rows, b)} (eq. 6)"
+        return
     yield (
         f"state      {_sum(1, a, 1, b)} (eq. 1); in a join-matrix of {rows} x {columns}:"
         f" {_sum(columns, a, rows, b)} (eq. 2)"

@@ -15,7 +15,7 @@ _LIMIT = 65_530 - 5_000  # Python, Arrow and numba have some thousands of their 
 
 def cautions(plan: Pipeline) -> Iterator[str]:
     """Warn when a single executor could not map the state of all units."""
-    sides = sum(len(stage.sides) for stage in plan.stages)
+    sides = sum(side.of is None for stage in plan.stages for side in stage.sides)
     maps = OF_A_SIDE * sides * plan.units
     if maps > _LIMIT:
         yield (

@@ -42,6 +42,9 @@ def explain(stage: Stage, number: int | None, to: str) -> str:
     result = to.removeprefix("To ").lower()
     lines = ["Inputs"]
     for plan in stage.inputs:
+        if plan.twin is not None:
+            lines += _indent(twin_lines(plan, stage.inputs[plan.twin]))
+            continue
         lines += _indent(input_lines(plan, _reasons(stage, plan, result), "stores" if joined else "passes"))
     if joined:
         lines += ["", "Joins", *_indent(_tree(stage, stage.root))]
@@ -126,6 +129,12 @@ def input_lines(plan: InputPlan, reasons: dict[str, str], verb: str) -> Iterator
         yield "  NULL    rows whose key is NULL are emitted without a partner"
 
 
+def twin_lines(plan: InputPlan, other: InputPlan) -> Iterator[str]:
+    """Say what an input reads and stores whose rows come as those of another."""
+    yield named(plan)
+    yield f"  stores  nothing: its rows are those of {called(other)}, which are read and stored once for both"
+
+
 def lookup_lines(lookup: Lookup) -> Iterator[str]:
     """Say how a table is looked up."""
     table = lookup.table
@@ -172,6 +181,9 @@ def _reasons(stage: Stage, plan: InputPlan, result: str) -> dict[str, str]:
         "lookup": {c for e in late for c in e.columns},
         result: {c for o in stage.select for c in o.value.columns},
     }
+    for twin in (i for i in stage.inputs if i.twin == plan.number):
+        own = {t.name: c.name for t, c in zip(twin.columns, plan.columns, strict=True)}
+        uses = {use: names | {own[n] for n in names if n in own} for use, names in uses.items()}
     return {c.name: purpose(c.name, uses) for c in plan.columns}
 
 
@@ -191,7 +203,8 @@ def _tree(stage: Stage, tree: Operator | Leaf) -> Iterator[str]:
         yield f"  {'window' if bound.left.endswith(ORDINAL) else 'time  '}  {describe(bound)}"
     yield from _conditions(tree)
     for child, side in zip(tree.children, tree.sides, strict=True):
-        yield f"  keeps   {spoken(stage, child)} {retention(side)}"
+        if side.of is None:
+            yield f"  keeps   {spoken(stage, child)} {retention(side)}"
     if tree.kind in ("left", "full", "anti"):
         yield f"  alone   {_moment(tree)}"
     for child in tree.children:
@@ -254,7 +267,13 @@ def _why(stage: Stage, number: int | None, result: str) -> Iterator[str]:
     elif stage.lookups:
         yield "lookups come last: a batch that is run again may see a newer table, and no state depends on it"
     yield from reasons(stage.tree)
-    if any(join.kind != "upsert" for join in stage.operators):
+    if any(side.of is not None for join in stage.operators for side in join.sides):
+        one, other = map(called, stage.inputs)
+        yield (
+            f"both inputs are one stream, stored once: new rows probe as {one} what was there before them, and as"
+            f" {other} what is there with them"
+        )
+    elif any(join.kind != "upsert" for join in stage.operators):
         order = ", ".join(called(i) for i in stage.inputs)
         yield f"each batch is joined in the order {order}, against what is stored of the others"
     if any(i.filter is not None for i in stage.inputs):

@@ -60,6 +60,10 @@ QUERIES = {
     "routed": "SELECT o.v AS v, c.name AS name, r.label AS label FROM orders o"
     " LEFT JOIN customers c ON o.k = c.k LEFT JOIN regions r ON o.s = r.s",
     "band": f"SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN payments p ON ABS(o.k - p.k) <= 1 AND {APART}",
+    "itself": (
+        "SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN orders p"
+        f" ON ABS(o.k - p.k) <= 1 AND {APART}"
+    ),
     "stages": (
         "SELECT o.k AS k, o.v AS ov, p.s AS s, r.s AS rs, r.v AS rv"
         f" FROM orders o JOIN payments p ON {BOUND} JOIN refunds r ON r.v = p.v"

@@ -28,9 +28,9 @@ def test_every_point(job: Scenario, undisturbed: Callable[[str], Scenario]) -> N
     job.check(like=undisturbed(job.kind))
 
 
-@pytest.mark.parametrize("job", ["band"], indirect=True)
+@pytest.mark.parametrize("job", ["band", "itself"], indirect=True)
 def test_join_biclique(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:
-    """A join whose rows are stored in one unit and probe others dies while it sends, joins and writes."""
+    """A join whose rows are stored in one unit and probe others dies while it sends, joins and writes; with itself, too."""
     assert job.begin("spooled:0", "segment:2", "joined:3", "collected:4", conf=RETRYING).end() == -9
     assert job.begin("published:6").end() == -9
     job.finish()

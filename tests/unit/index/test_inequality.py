@@ -304,3 +304,18 @@ def test_misuse_is_loud(mistake, message):
     """Columns that do not fit the comparisons."""
     with pytest.raises((TypeError, ValueError), match=message):
         mistake(build([np.zeros(3), np.ones(3)], [Op.LT, Op.GT]))
+
+
+def test_one_index_answers_mirrored_comparisons() -> None:
+    """As the two names of a self-join ask: the same arrays, the same run for the same question."""
+    draw = np.random.default_rng(3)
+    columns = [draw.integers(0, 9, 50), draw.integers(0, 9, 50)]
+    run, mirrored = build(columns, [Op.LT, Op.GE]), build(columns, [Op.GT, Op.LE])
+    asked = run.asked([Op.GT, Op.LE])
+
+    def pairs(of: PermutedRun) -> set[tuple[int, int]]:
+        return {pair for x, y in of.probe(columns) for pair in zip(x.tolist(), y.tolist(), strict=True)}
+
+    assert pairs(asked) == pairs(mirrored) != pairs(run)
+    assert asked.order is run.order and asked.values is run.values
+    assert run.asked([Op.GT, Op.LE]) is asked and run.asked([Op.LT, Op.GE]) is run

@@ -40,10 +40,10 @@ def united(need: Need, plans: Sequence[InputPlan]) -> Need:
 def alike(plans: Sequence[InputPlan], choice: Choice) -> bool:
     """Return whether all that decides which rows are stored, where, and how they are found is alike."""
     cells = choice.route.cells if choice.route is not None else None
-    if (
-        cells is not None and cells.low != -cells.high
-    ):  # a row's partners of one name lie elsewhere than of the other
-        return False
+    if cells is not None and cells.low != -cells.high:
+        return False  # a row's partners of one name lie elsewhere than those of the other
+    if _apart(choice) == 1:
+        return False  # of two units each stores one name; to search for both in each takes longer
     compared = [(m.left, m.right) for m in choice.index_conditions]
     forms = _Forms(plans)
     one, other = map(forms.stored, plans)
@@ -61,13 +61,18 @@ def routed(choice: Choice) -> Choice:
     """Return the choice with the rows of both inputs in one group of units.
 
     Rows at random are stored in half of the units, as each input was: a new row, which asks as either of two, then
-    asks no more units than before. Two units both store: one alone would not use two cores.
+    asks no more units than before.
     """
+    if choice.route is None:
+        return choice
+    groups = shared(units, 1).groups if (units := _apart(choice)) else choice.route.groups
+    return replace(choice, route=replace(choice.route, groups=groups, once=True))
+
+
+def _apart(choice: Choice) -> int:
+    """Return how many units store the first input where others store the second; 0: all store both."""
     route = choice.route
-    if route is None or route.groups[0] == route.groups[1]:
-        return choice if route is None else replace(choice, route=replace(route, once=True))
-    groups = shared(max(route.groups[0].units, 2), 1).groups
-    return replace(choice, route=replace(route, groups=groups, once=True))
+    return 0 if route is None or route.groups[0] == route.groups[1] else route.groups[0].units
 
 
 class _Forms:

@@ -60,9 +60,9 @@ class Case:
     itself: bool = False  # a and b are names of one input
 
     def with_itself(self) -> "Case":
-        """The same join of the rows of `a` with themselves."""
+        """The same join of the rows of `a` with themselves, in units of which none stores rows of one name alone."""
         rows, cuts = (dict.fromkeys("ab", of["a"]) for of in (self.rows, self.cuts))
-        return replace(self, rows=rows, cuts=cuts, itself=True)
+        return replace(self, rows=rows, cuts=cuts, units=4 if self.units == 2 else self.units, itself=True)
 
     @property
     def schema(self) -> pa.Schema:

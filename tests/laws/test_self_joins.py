@@ -84,7 +84,7 @@ def test_rows_of_one_batch_meet_each_other_and_themselves(tmp_path: Path) -> Non
     """As they do rows of other batches: each pair once, by either name."""
     source = SourceInput(pa.schema([("v", pa.int64())]))
     stage = build(
-        "SELECT a.v AS x, b.v AS y FROM s a JOIN s b ON a.v <= b.v", {"s": source}, JoinOptions(units=2)
+        "SELECT a.v AS x, b.v AS y FROM s a JOIN s b ON a.v <= b.v", {"s": source}, JoinOptions(units=4)
     )
     flow = Flow(stage, tmp_path)
     rows = pa.record_batch([pa.array([1, 2])], source.schema)

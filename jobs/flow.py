@@ -73,6 +73,12 @@ class Flow(threading.Thread):
         self.busy = False  # whether a batch is running
         self.error: Exception | None = None
 
+    @property
+    def outages(self) -> list[str]:
+        """What is wrong with endpoints that are told of the run."""
+        told = [self._told.outage if self._told else "", self._traced.outage if self._traced else ""]
+        return [outage for outage in told if outage]
+
     def stop(self) -> None:
         """Ask the run to end after its current batch; return at once."""
         self._stop_asked.set()

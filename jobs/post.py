@@ -108,7 +108,7 @@ class Poster(threading.Thread, Generic[Thing]):
         self._gather_s, self._timeout_s = gather_s, timeout_s
         self._waiting: queue.Queue[Thing | None] = queue.Queue(_WAITING)
         self._closing = threading.Event()
-        self._failing = False
+        self.outage = ""  # what is wrong with the server, while it does not take what is sent
         self._log = logging.getLogger(f"streamjoin.{told.about}")
 
     def offer(self, thing: Thing) -> None:
@@ -161,8 +161,8 @@ class Poster(threading.Thread, Generic[Thing]):
             self._lost(f"answered {answer.status} {answer.reason}")
         elif missed := self._missed(said):
             self._lost(f"refused {missed}")
-        elif self._failing:
-            self._failing = False
+        elif self.outage:
+            self.outage = ""
             self._log.warning("%s: %s takes %s again", self._told.about, to.place, self._told.things)
 
     def _connection(self) -> HTTPConnection:
@@ -177,9 +177,9 @@ class Poster(threading.Thread, Generic[Thing]):
         return ssl.create_default_context()
 
     def _lost(self, why: str) -> None:
-        if not self._failing:
-            about, things = self._told.about, self._told.things
-            self._log.warning(
-                "%s: %s %s; %s are lost until it takes them, rows are not", about, self._to.place, why, things
+        if not self.outage:
+            self.outage = (
+                f"{self._told.about}: {self._to.place} {why}; {self._told.things} are lost until it takes them,"
+                " rows are not"
             )
-        self._failing = True
+            self._log.warning(self.outage)

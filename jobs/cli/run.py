@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -67,8 +67,7 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     plan = compiled(document, options.cores or default_cores())
     pipeline = plan.pipeline
     console = Console(file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160)
-    for caution in cautions(pipeline):
-        console.print(f"warning: {caution}", style="yellow", highlight=False, soft_wrap=True)
+    _warn(console, cautions(pipeline))
     plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
     told, traced = told_run(document, pipeline), traced_run(document, pipeline)
     flow = Flow(plan, until_done=options.until_done, conf=options.conf or {}, told=told, traced=traced)
@@ -79,10 +78,16 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
             scene = _watch(watch, view)
     except KeyboardInterrupt:
         _end_at_once(console, flow.flowing.is_set())
+    _warn(console, flow.outages)
     if flow.error is not None:
         raise _user_error(flow.error, log) from flow.error
     console.print(summary(scene, document), highlight=False, soft_wrap=True)
     return flow.job is not None and flow.job.used_spark
+
+
+def _warn(console: "Console", warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        console.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)
 
 
 @dataclass

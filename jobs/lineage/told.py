@@ -38,6 +38,11 @@ class ToldRun:
         self._every_s, self._clock = every_s, clock
         self._run, self._next = str(uuid.uuid4()), clock()
 
+    @property
+    def outage(self) -> str:
+        """What is wrong with the endpoint; empty: it takes what is sent."""
+        return self._sender.outage
+
     def begun(self) -> None:
         """Tell that the run starts."""
         self._sender.start()

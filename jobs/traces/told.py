@@ -59,6 +59,11 @@ class TracedRun:
         self._waiting = deque[_Waiting](maxlen=_REPORTS)
         self._since = 0.0  # when the last batch that was told of had ended
 
+    @property
+    def outage(self) -> str:
+        """What is wrong with the endpoint; empty: it takes what is sent."""
+        return self._sender.outage
+
     def begun(self) -> None:
         """Say that batches may come."""
         self._since = self._clock()

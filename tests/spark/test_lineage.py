@@ -9,6 +9,7 @@ from jobs.flow import Flow
 from jobs.lineage.event import subject
 from jobs.lineage.told import ToldRun
 from joinlib.compiled import Compiled
+from tests.spark.command import run
 from tests.spark.trial import Trial, sized
 from tests.unit.jobs.test_lineage import Catalogue, sender, serving
 
@@ -62,3 +63,27 @@ def test_a_run_and_one_that_fails(trial: Trial) -> None:
 
 def _last(field: dict[str, Any]) -> str:
     return Path(field["name"]).name
+
+
+SPEC = """\
+apiVersion: streamjoin.dev/v1alpha1
+kind: StreamJoin
+metadata: {name: told}
+spec:
+  sql: SELECT id FROM o
+  inputs: {o: {schema: id BIGINT, files: {path: o, format: csv}}}
+  output: {noop: {}}
+  checkpoint: {path: checkpoint, sync: false}
+"""
+
+
+def test_who_runs_it_learns_that_nobody_was_told(tmp_path: Path) -> None:
+    """On the terminal, at the end; the run itself is whole."""
+    (tmp_path / "told.yaml").write_text(SPEC)
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / "1.csv").write_text("id\n1\n")
+    away = "http://127.0.0.1:1"
+    code, said = run(tmp_path, "run", "told.yaml", "--until-done", "--plain", OPENLINEAGE_URL=away)
+    assert code == 0, said
+    warning = f"warning: lineage: {away}/api/v1/lineage Connection refused; events are lost"
+    assert warning in said

@@ -369,6 +369,7 @@ def test_an_endpoint_that_is_dead_is_told_once(caplog: pytest.LogCaptureFixture)
     assert said.startswith(
         f"lineage: {url}/api/v1/lineage Connection refused; events are lost until it takes them"
     )
+    assert said == dead.outage
     assert KEY not in caplog.text
 
 
@@ -414,6 +415,7 @@ def test_an_endpoint_that_refuses_and_takes_again(caplog: pytest.LogCaptureFixtu
     assert other.taken.empty()
     assert ["answered 307" in caplog.messages[0], "takes events again" in caplog.messages[1]] == [True, True]
     assert caplog.records[0].levelno == logging.WARNING
+    assert not one.outage
 
 
 @pytest.mark.parametrize("events", [1, 300])

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import command
 import task
@@ -13,7 +13,8 @@ import yaml
 from task import Task
 from timed import Timed, run_to_end
 
-from joinlib.direct.report import Report
+if TYPE_CHECKING:
+    from joinlib.direct.report import Report
 
 
 def spec(args: argparse.Namespace, given: Task) -> dict[str, Any]:
@@ -78,10 +79,10 @@ def outcome(ran: Timed, args: argparse.Namespace, rows: int | None = None) -> di
     }
 
 
-def progress(file: Path | None) -> Callable[[Report], None]:
+def progress(file: Path | None) -> "Callable[[Report], None]":
     """Writes a line for each batch, so that a run that dies has said how far it came."""
 
-    def write(report: Report) -> None:
+    def write(report: "Report") -> None:
         if file is not None:
             with file.open("a") as lines:
                 line = {"at": time.time(), "rows": report.rows_in, "results": report.rows_out}

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jobs.flow import default_cores
-from joinlib.compiled import compiled
-from joinlib.direct.report import Report
-from joinlib.spark.job import started
-from joinlib.spec import load
+from joinlib.spark.boot import prefork
+
+if TYPE_CHECKING:
+    from joinlib.direct.report import Report
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Timed:
 
     begun: float  # the query's start
     ended: float
-    reports: list[tuple[float, Report]]  # when a batch was committed, what it did
+    reports: "list[tuple[float, Report]]"  # when a batch was committed, what it did
     seconds: dict[int, float]  # Spark's own time for each batch
     stopped: bool  # it was not at its end yet
 
@@ -32,16 +32,22 @@ def run_to_end(
     file: Path,
     limit: float = inf,
     conf: Mapping[str, str] | None = None,
-    on_batch: Callable[[Report], None] = lambda _: None,
+    on_batch: "Callable[[Report], None]" = lambda _: None,
 ) -> Timed:
     """On all processors that this process may use.
 
     `limit`: seconds until the query is stopped; conf: of Spark.
     """
+    prefork.begin()  # as the command does: while it loads what tasks run, this process loads the planner
+    from jobs.flow import default_cores
+    from joinlib.compiled import compiled
+    from joinlib.spark.job import started
+    from joinlib.spec import load
+
     cores = default_cores()
     reports: list[tuple[float, Report]] = []
 
-    def heard(report: Report) -> None:
+    def heard(report: "Report") -> None:
         reports.append((time.time(), report))
         on_batch(report)
 

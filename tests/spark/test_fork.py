@@ -55,6 +55,11 @@ def output(trial: Trial, *folders: str) -> Rows:
     return rows_of(trial._oracle({}).sql(read).to_arrow_table())
 
 
+def committed(trial: Trial, folder: str) -> set[int]:
+    """The batches of a job. A batch that finds the file of one input before that of the other shifts those behind it."""
+    return {int(f.name) for f in (trial.folder / folder / "checkpoint/spark/commits").glob("[0-9]*")}
+
+
 def killed(document: StreamJoin, file: Path, point: str) -> None:
     """Runs it in a process of its own, which dies at this point by SIGKILL."""
     content: dict[str, Any] = document.model_dump(mode="json", by_alias=True, exclude_defaults=True)
@@ -85,8 +90,7 @@ def test_tried_beside_and_then_switched(trial: Trial) -> None:
     trial.watch(compiled(first, CORES, TUNING), act)
     more(trial)
     trial.run_plan(compiled(first, CORES, TUNING))
-    begins = min(int(f.name) for f in (trial.folder / "tried/checkpoint/spark/commits").glob("[0-9]*"))
-    killed(tried, trial.folder / "tried.yaml", f"published:{begins + 2}")
+    killed(tried, trial.folder / "tried.yaml", f"published:{min(committed(trial, 'tried')) + 2}")
     trial.run_plan(compiled(tried, CORES, TUNING))
     assert output(trial, "first") == trial.expected(OLD)
     found = compared(first, tried)
@@ -96,7 +100,7 @@ def test_tried_beside_and_then_switched(trial: Trial) -> None:
     # The first job takes over the query that was tried, with its own checkpoint and output.
     more(trial)
     switched = job(trial, "first", NEW)
-    killed(switched, trial.folder / "switched.yaml", "staged:6")
+    killed(switched, trial.folder / "switched.yaml", f"staged:{max(committed(trial, 'first')) + 1}")
     trial.run_plan(compiled(switched, CORES, TUNING))
     assert output(trial, "first") == trial.expected(NEW.replace(", o.v + p.v AS both", ""))
     trial.run_plan(compiled(tried, CORES, TUNING))

@@ -237,7 +237,8 @@ class Composer:
         """Return a new rule if the last batch was uneven, and an empty update if it had no rows."""
         from joinlib.route import census, hotspot
 
-        stage, rule = self.task.stage, hotspot.decode(known)
+        stage = self.task.stage
+        rule = hotspot.decode(known, stage.units)
         counts, plain, sample = census.collect(self.task.census, stage.units)
         if not len(sample):
             return {}

@@ -85,7 +85,9 @@ def _way(task: SourceTask, part: MapInput) -> Router:
     """Return the router of a part's rows, which also counts what it needs for the next rule."""
     stage, seed = task.stage, part.reads[0][1][0].index if part.reads else 0
     if task.routed:
-        return RuleRouter(stage.units, hotspot.decode(part.route), Census.begin(stage.units, seed))
+        return RuleRouter(
+            stage.units, hotspot.decode(part.route, stage.units), Census.begin(stage.units, seed)
+        )
     if task.split and stage.route is not None:
         seen = {str(p.number): Census.begin(stage.units, seed) for p in stage.inputs}
         return BicliqueRouter(stage.route, biclique.decode(part.route), seen)

@@ -63,9 +63,11 @@ class RoutingRule:
         return {"bounds": list(self.bounds), "hot": [[h.hash, h.start, h.length] for h in self.hot]}
 
 
-def decode(raw: dict[str, Any] | None) -> RoutingRule | None:
-    """Return the inverse of `RoutingRule.encode`."""
-    return RoutingRule(tuple(raw["bounds"]), tuple(Hot(*h) for h in raw["hot"])) if raw else None
+def decode(raw: dict[str, Any] | None, units: int) -> RoutingRule | None:
+    """Return the inverse of `RoutingRule.encode`; None for a rule of another number of units, as before a division."""
+    if raw is None or len(raw["bounds"]) != units - 1:
+        return None
+    return RoutingRule(tuple(raw["bounds"]), tuple(Hot(*h) for h in raw["hot"]))
 
 
 def skew(counts: Sequence[int]) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, event, given, note, reject, settings
+from hypothesis import HealthCheck, event, example, given, note, reject, settings
 from hypothesis import strategies as st
 
 from joinlib.errors import SpecError
@@ -235,9 +235,28 @@ def crossings(draw: st.DrawFn, strategies: Sequence[str], depths: Sequence[int])
 LIVELY = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 
+# A rule for hot keys sent rows to units that were no longer there.
+FEWER_UNITS = Crossing(
+    Told(*["SELECT q1.k, p.v, q1.j, q1.t FROM a q1 LEFT JOIN p ON q1.k = p.k"] * 2),
+    {
+        "a": History(tuple(Event("insert", (0, "x", 0, START, 0)) for _ in range(8))),
+        "b": History(),
+        "c": History(),
+    },
+    [],
+    {"a": [1, 4, 8]},
+    delay_s=0,
+    tuning=Tuning(),
+    course=Course(units={1: 4, 2: 2}),
+    join={"units": 1},
+    mode="changelog",
+)
+
+
 @pytest.mark.slow
 @settings(LIVELY, max_examples=EXAMPLES)
 @given(crossings(("auto",), (1, 2, 2)))
+@example(FEWER_UNITS)
 def test_any_operators(case: Crossing) -> None:
     holds(case)
 

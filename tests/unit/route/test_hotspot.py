@@ -28,9 +28,11 @@ def test_every_row_has_one_unit(sample: list[int], rows: list[int], units: int) 
     assert len(made.bounds) == units - 1
     assert list(made.bounds) == sorted(made.bounds)
     assert ((found >= 0) & (found < units)).all()
-    again = decode(json.loads(json.dumps(made.encode())))
+    told = json.loads(json.dumps(made.encode()))
+    again = decode(told, units)
     assert again == made
     assert again.units(asked).tolist() == found.tolist()
+    assert decode(told, 2 * units) is None
 
 
 @given(hashes, hashes, st.sampled_from([1, 2, 4, 32]))

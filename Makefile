@@ -1,6 +1,7 @@
 # Everything a developer types. `make setup` is part of whatever needs it, and instant when nothing has changed.
 VENV := .venv
 BIN := $(VENV)/bin
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/streamjoin
 INSTALLED := $(wildcard requirements*.lock) pyproject.toml .ci/setup
 STAMP := $(VENV)/.installed-$(shell cat $(INSTALLED) | sha256sum | cut -c1-16)
 COMPILE := env -u PIP_FIND_LINKS $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
@@ -26,7 +27,7 @@ fmt: setup ## Format the code and mend what can be mended
 check: setup ## Lint, types and import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	MYPY_CACHE_DIR=$(CACHE)/mypy $(BIN)/mypy
 	PYTHONPATH=operator $(BIN)/lint-imports
 
 unit: setup ## The quick tests: no Spark, no server, no root

@@ -43,12 +43,6 @@ def check_names(place: str, names: list[str], schema: pa.Schema) -> None:
         if field.name not in names:
             folded = {name.casefold(): name for name in names}
             near = difflib.get_close_matches(field.name.casefold(), folded, 1, 0.5)
-            if not near and not folded.keys() & {f.name.casefold() for f in schema}:
-                # What it has is not told: of a CSV file without a header, it would be a row.
-                raise InputError(
-                    f"{place}: no column '{field.name}', nor any other of the schema; the first line of a"
-                    " CSV file must have their names"
-                )
             hint = f" (nearest: {folded[near[0]]})" if near else ""
             raise InputError(f"{place}: no column '{field.name}'; it has {', '.join(names)}{hint}")
 

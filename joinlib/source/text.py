@@ -42,7 +42,7 @@ def cut(path: Path, schema: pa.Schema, csv: CsvFormat | None, slice_bytes: int) 
         start = len(_BOM) if sample.startswith(_BOM) else 0
         if csv and csv.header:
             header = text.readline()
-            check_names(str(path), _names(header, csv), schema)
+            _check_header(str(path), _names(header, csv), schema)
             start = len(header)
         row_bytes = max(1, len(sample) // max(1, sample.count(b"\n")))
         cuts = list(_cuts(text, start, slice_bytes))
@@ -85,6 +85,19 @@ def _cuts(text: mmap.mmap, start: int, slice_bytes: int) -> Iterator[int]:
         found = text.find(b"\n", start + slice_bytes - 1)
         start = found + 1 if found >= 0 else len(text)
         yield start
+
+
+def _check_header(place: str, names: list[str], schema: pa.Schema) -> None:
+    """Check that every declared column exists once; raise InputError otherwise.
+
+    A line without any of the names may be a row, which no error quotes.
+    """
+    if len(schema) and not {n.casefold() for n in names} & {n.casefold() for n in schema.names}:
+        raise InputError(
+            f"{place}: no column '{schema.names[0]}', nor any other of the schema; the first line of a CSV"
+            " file must have their names"
+        )
+    check_names(place, names, schema)
 
 
 def _names(header: bytes, csv: CsvFormat) -> list[str]:

@@ -239,6 +239,7 @@ def test_a_lost_log_is_noticed(tmp_path: Path) -> None:
         ("csv", 'id,name\n1,a\n2,"b\nc"\n', r"a\.csv, line 3: a quote is open"),
         ("csv", "ID,name\n1,a\n", r"a\.csv: no column 'id'; it has ID, name \(nearest: ID\)"),
         ("csv", "1,Ann\n2,Bob\n", r"a\.csv: no column 'id', nor any other of the schema; the first line of a CSV file must have their names$"),
+        ("csv", "id1,Ann\nid2,Bob\n", r"a\.csv: no column 'id', nor any other of the schema; the first line of a CSV file must have their names$"),
         ("jsonl", '{"id": 1}\n{"id": 2}\n{"id": "x"}\n', r"a\.jsonl, line 3: the value of column 'id' does not fit"),
         ("jsonl", ' null\n{"id": 1}\n', r"a\.jsonl, line 1: not UTF-8, or not"),
         ("jsonl", '{"id": 1}\n{"id": \n', r"a\.jsonl, line 2: not UTF-8, or not"),
@@ -384,3 +385,12 @@ def test_inputs_travel(tmp_path: Path) -> None:
     slices = pickle.loads(pickle.dumps(input.slices(0, input.discover())))
     read = pickle.loads(pickle.dumps(input.reader)).read(slices[0], ["id"])
     assert [b.to_pydict() for b in read] == [{"id": [0, 1, 2]}]
+
+
+def test_columns_of_another_table(tmp_path: Path) -> None:
+    """Unlike a line of text, a Parquet file's schema is never a row: it is told."""
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"a": [1], "b": ["x"]}), tmp_path / "in" / "a.parquet")
+    input = source(tmp_path, "parquet")
+    with pytest.raises(InputError, match=r"a\.parquet: no column 'id'; it has a, b$"):
+        rows(input, 0, input.discover())

@@ -8,7 +8,7 @@ COMPILE := env -u PIP_FIND_LINKS $(BIN)/uv pip compile -q --universal --python-v
 	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check unit test docs e2e image cluster-programs cluster-up cluster-down demo bench lock clean
+.PHONY: help setup fmt check unit test docs e2e image cluster-programs tested cluster-up cluster-down demo bench lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -34,7 +34,9 @@ unit: setup ## The quick tests: no Spark, no server, no root
 	tests/run unit $(ARGS)
 
 test: ## All checks and tests, those on a cluster included
-	@$(MAKE) --no-print-directory -j2 check cluster-programs # one core each: to install and check is the work of one
+	@$(MAKE) --no-print-directory -j2 tested cluster-programs # one core each: to install and check is the work of one
+
+tested: check
 	tests/run $(ARGS)
 
 docs: setup ## Build the documentation into build/docs, check its links and run its examples
@@ -48,7 +50,7 @@ e2e: setup ## The tests on a cluster: that of KUBECONFIG, or one made for them
 image: ## Build the container image
 	@docker/build
 
-cluster-programs: # those of a cluster that are made from source; where they cannot be, the tests say what was not run
+cluster-programs: # those that are made from source; tests that need one wait, and say where it cannot be made
 	@[ -n "$$KUBECONFIG" ] || command -v kind >/dev/null || ! command -v go >/dev/null || tools/cluster/build >/dev/null || true
 
 cluster-up: ## Bring up a Kubernetes on this machine; prints how to use it

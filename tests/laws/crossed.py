@@ -35,10 +35,11 @@ class Told:
 
 @dataclass
 class Crossed:
-    """Draws one query. `clocked`: the streams have event times."""
+    """Draws one query. `clocked`: the streams have event times; `selfish`: it often reads a stream joined with itself."""
 
     random: Random
     clocked: bool = True
+    selfish: bool = False
     aliases: int = 0
 
     def query(self, depth: int) -> Told:
@@ -59,6 +60,8 @@ class Crossed:
         """In both dialects, to stand in FROM; its alias follows."""
         if depth <= 0 or self.random.random() < 0.25:
             name = self.random.choice(STREAMS)
+            if self.selfish and self.random.random() < 0.7:
+                name = f"({self._with_itself(name)})"
             return name, name
         ours, duck = self.query(depth - 1).forms
         return f"({ours})", f"({duck})"
@@ -113,6 +116,16 @@ class Crossed:
             on.append(_NEAR)
         columns = self._pick("{x}.k, {y}.v, {x}.j, {x}.t", "{y}.k, {x}.v, {y}.j, {y}.t")
         return self._of_two(depth, f"SELECT {columns} FROM {{s}} {word} {{u}} ON {' AND '.join(on)}")
+
+    def _with_itself(self, name: str) -> str:
+        """A join of a stream with itself, which may store it once."""
+        x, y = self._alias(), self._alias()
+        equal = self._pick("{x}.k = {y}.k", "{x}.j = {y}.j", "{x}.k = {y}.k AND {x}.j = {y}.j")
+        on = self._pick(equal, f"{equal} AND {{x}}.v < {{y}}.v", "{x}.v < {y}.v", "abs({x}.v - {y}.v) <= 1")
+        near = f" AND {_NEAR}" if "=" in on[:10] and self.random.random() < 0.3 else ""
+        columns = self._pick("{x}.k, {y}.v, {x}.j, {y}.t", "{y}.k, {x}.v, {y}.j, {y}.t")
+        text = f"SELECT {columns} FROM {name} {{x}} JOIN {name} {{y}} ON {on}{near}"
+        return text.format(x=x, y=y)
 
     def looked_up(self, depth: int) -> Told:
         word = self._pick("JOIN p ON", "LEFT JOIN p ON", "LEFT SEMI JOIN p ON", "LEFT ANTI JOIN p ON")

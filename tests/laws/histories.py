@@ -199,15 +199,18 @@ class Upserter:
         self.events.append(Event(AFTER if was and move.keep & 64 else INSERT, row))
 
     def _delete(self, row: Values, move: Move) -> None:
-        key = self._key(row)
+        row, key = self.clock.punctual(row), self._key(row)
         if key is None:
             return
         self.there.pop(key, None)
         keys = {at % len(row) for at in self.key}
         bare = tuple(value if at in keys else None for at, value in enumerate(row))
-        self.events.append(Event(DELETE, bare if move.keep & 64 else row))
+        said = bare if move.keep & 64 else row
+        self.clock.tell(said)
+        self.events.append(Event(DELETE, said))
 
 
+HOWS = ("append", "changes", "changes", "changes", "upsert", "upsert with words")
 _KINDS = ("insert", "insert", "insert", "update", "update", "delete", "delete", "twice", "fleeting", "back")
 
 
@@ -220,6 +223,7 @@ def histories(
     *,
     unique: bool,
     stranger: Values,
+    hows: Sequence[str] = HOWS,
 ) -> History:
     """Of one stream that appends, changes or is upserted. The last column of a row is its id, the place `time` its event time.
 
@@ -227,7 +231,7 @@ def histories(
     row has in any column, since a query does not read all of them.
     """
     clock = Clock(time, delay_s)
-    how = draw(st.sampled_from(["append", "changes", "changes", "changes", "upsert", "upsert with words"]))
+    how = draw(st.sampled_from(hows))
     kinds = ["insert"] if how == "append" else _KINDS
     one = st.builds(Move, st.sampled_from(kinds), st.integers(0, 9), rows, st.integers(0, 127))
     least = draw(st.sampled_from([0, 4, 8]))

@@ -26,7 +26,7 @@ from tests.laws.cases import differences, tunings
 from tests.laws.changelog import Answer, Changelog, bare
 from tests.laws.crossed import KINDS, STREAMS, Crossed, Told
 from tests.laws.document import written
-from tests.laws.histories import START, Event, History, Values, histories
+from tests.laws.histories import HOWS, START, Event, History, Values, histories
 from tests.laws.oracle import duckdb_rows
 from tests.laws.product import Course, Product, courses, own_folder, tells
 
@@ -192,9 +192,12 @@ def holds(case: Crossing) -> None:
 
 
 @st.composite
-def crossings(draw: st.DrawFn, strategies: Sequence[str], depths: Sequence[int]) -> Crossing:
+def crossings(
+    draw: st.DrawFn, strategies: Sequence[str], depths: Sequence[int], *, selfish: bool = False
+) -> Crossing:
     delay_s = draw(st.sampled_from([0, 2, 7, 7, None]))
-    drawn = Crossed(Random(draw(st.integers(0, 2**40))), delay_s is not None)
+    drawn = Crossed(Random(draw(st.integers(0, 2**40))), delay_s is not None, selfish)
+    hows = ("append", "append", *HOWS) if selfish else HOWS
     told = drawn.query(draw(st.sampled_from(depths)))
     times = st.sampled_from([*(START + dt.timedelta(seconds=s) for s in range(5)), None])
     shared = [
@@ -204,7 +207,9 @@ def crossings(draw: st.DrawFn, strategies: Sequence[str], depths: Sequence[int])
     ]
     timed = st.tuples(*shared, times, st.integers(0, 3))
     ranged = st.tuples(*shared, st.sampled_from([0, 1, None]), st.sampled_from([1, 2, None]))
-    found = {n: draw(histories(timed, 3, delay_s, unique=False, stranger=STRANGER)) for n in STREAMS}
+    found = {
+        n: draw(histories(timed, 3, delay_s, unique=False, stranger=STRANGER, hows=hows)) for n in STREAMS
+    }
     random, count, units = (
         Random(draw(st.integers(0, 999))),
         draw(st.sampled_from([1, 4, 6])),
@@ -266,4 +271,12 @@ def test_any_operators(case: Crossing) -> None:
 @given(crossings(("biclique", "inequality", "binary"), (1, 1, 2)))
 def test_any_strategy(case: Crossing) -> None:
     """Of one join of two streams in a nested query."""
+    holds(case)
+
+
+@pytest.mark.slow
+@settings(LIVELY, max_examples=EXAMPLES)
+@given(crossings(("auto",), (0, 1, 1, 2), selfish=True))
+def test_joins_of_a_stream_with_itself(case: Crossing) -> None:
+    """Below any operators: a stream of rows that only come is stored once."""
     holds(case)

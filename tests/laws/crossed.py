@@ -20,6 +20,13 @@ _NEAR = "{y}.t BETWEEN {x}.t - INTERVAL 2 SECONDS AND {x}.t + INTERVAL 2 SECONDS
 _ALL = "k NULLS FIRST, v NULLS FIRST, j NULLS FIRST, t NULLS FIRST"
 
 
+OPERATORS = (
+    "filtered", "recent", "joined", "looked_up", "tested", "grouped", "rolled", "windows", "sessions", "over", "first", "last",
+    "as_of", "united", "limited", "scalar",
+)  # fmt: skip
+_OFTEN = (*OPERATORS, "joined", "grouped", "over", "as_of", "united")
+
+
 @dataclass(frozen=True)
 class Told:
     """A relation with the columns k, v, j and t. `key`: those of which each value has one row."""
@@ -44,15 +51,8 @@ class Crossed:
 
     def query(self, depth: int) -> Told:
         """A query whose sources nest so deep."""
-        return self.random.choice(self.operators)(depth)
-
-    @property
-    def operators(self) -> tuple[Callable[[int], Told], ...]:
-        return (
-            self.filtered, self.recent, self.joined, self.joined, self.looked_up, self.tested, self.grouped,
-            self.grouped, self.rolled, self.windows, self.sessions, self.over, self.over, self.first, self.last,
-            self.as_of, self.as_of, self.united, self.united, self.limited, self.scalar,
-        )  # fmt: skip
+        told: Told = getattr(self, self.random.choice(_OFTEN))(depth)
+        return told
 
     # --- what is read ----------------------------------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ class Crossed:
         """In both dialects, to stand in FROM; its alias follows."""
         if depth <= 0 or self.random.random() < 0.25:
             name = self.random.choice(STREAMS)
-            if self.selfish and self.random.random() < 0.7:
+            if self.selfish and self.random.random() < 0.8:
                 name = f"({self._with_itself(name)})"
             return name, name
         ours, duck = self.query(depth - 1).forms

@@ -24,7 +24,7 @@ from joinlib.model.tuning import Tuning
 from joinlib.spec import StreamJoin
 from tests.laws.cases import differences, tunings
 from tests.laws.changelog import Answer, Changelog, bare
-from tests.laws.crossed import KINDS, STREAMS, Crossed, Told
+from tests.laws.crossed import KINDS, OPERATORS, STREAMS, Crossed, Told
 from tests.laws.document import written
 from tests.laws.histories import HOWS, START, Event, History, Values, histories
 from tests.laws.oracle import duckdb_rows
@@ -193,12 +193,13 @@ def holds(case: Crossing) -> None:
 
 @st.composite
 def crossings(
-    draw: st.DrawFn, strategies: Sequence[str], depths: Sequence[int], *, selfish: bool = False
+    draw: st.DrawFn, strategies: Sequence[str], depths: Sequence[int], above: str | None = None
 ) -> Crossing:
+    """`above`: the operator above joins of a stream with itself, whose rows most often only come."""
     delay_s = draw(st.sampled_from([0, 2, 7, 7, None]))
-    drawn = Crossed(Random(draw(st.integers(0, 2**40))), delay_s is not None, selfish)
-    hows = ("append", "append", *HOWS) if selfish else HOWS
-    told = drawn.query(draw(st.sampled_from(depths)))
+    drawn = Crossed(Random(draw(st.integers(0, 2**40))), delay_s is not None, above is not None)
+    hows = HOWS if above is None else ("append",) * 2 * len(HOWS) + HOWS
+    told = getattr(drawn, above or "query")(draw(st.sampled_from(depths)))
     times = st.sampled_from([*(START + dt.timedelta(seconds=s) for s in range(5)), None])
     shared = [
         st.sampled_from([0, 1, 1, None]),
@@ -275,8 +276,9 @@ def test_any_strategy(case: Crossing) -> None:
 
 
 @pytest.mark.slow
-@settings(LIVELY, max_examples=EXAMPLES)
-@given(crossings(("auto",), (0, 1, 1, 2), selfish=True))
-def test_joins_of_a_stream_with_itself(case: Crossing) -> None:
-    """Below any operators: a stream of rows that only come is stored once."""
-    holds(case)
+@pytest.mark.parametrize("above", OPERATORS)
+@settings(LIVELY, max_examples=EXAMPLES // 6)
+@given(st.data())
+def test_joins_of_a_stream_with_itself(above: str, data: st.DataObject) -> None:
+    """Below any operator: a stream of rows that only come is stored once."""
+    holds(data.draw(crossings(("auto",), (0,), above)))

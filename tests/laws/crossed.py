@@ -3,7 +3,6 @@
 A query is told twice, in the product's words and in DuckDB's; {now_a} stands there for now() of the stream a.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 

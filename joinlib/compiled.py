@@ -51,13 +51,16 @@ class Compiled:
         return self.source.tasks
 
 
-def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> Compiled:
+def compiled(
+    document: StreamJoin, tasks: int, tuning: Tuning | None = None, *, executors: bool = False
+) -> Compiled:
     """Compile a spec.
 
     Args:
         document: The spec.
         tasks: The number of map tasks per batch, one per core.
         tuning: Thresholds of the state; None means the defaults.
+        executors: Whether the cores are those of executors, of which there may be more later.
 
     Raises:
         SpecError: The spec or its SQL cannot be run.
@@ -72,7 +75,7 @@ def compiled(document: StreamJoin, tasks: int, tuning: Tuning | None = None) -> 
         path_rows=given.path_limit,
         sync=spec.checkpoint.sync,
     )
-    pipeline = plan_of(document, cores=tasks)
+    pipeline = plan_of(document, cores=tasks, executors=executors)
     for function in functions(spec).values():
         loaded(function)  # here, rather than in the first task
     if pipeline.budget is not None:

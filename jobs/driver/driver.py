@@ -78,7 +78,7 @@ class DriverProcess(Collector):
         self.file, self.document, self.around = file, document, around
         self.executors = spark_conf.executors_of(document)
         cores = spark_conf.slots(self.executors) if around.place else default_cores()
-        self.plan = compiled(document, cores)
+        self.plan = compiled(document, cores, executors=bool(around.place))
         self.pipeline = self.plan.pipeline
         self.stopping, self.notes = threading.Event(), Notes()
         self._subject = subject(document.metadata.name, self.pipeline)

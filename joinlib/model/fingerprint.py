@@ -243,6 +243,11 @@ def in_units(known: dict[str, Any], units: int) -> dict[str, Any]:
     return {**known, "units": units, **stages}
 
 
+def divisible(known: dict[str, Any]) -> bool:
+    """Return whether the state of a fingerprint can be divided among more or fewer units (`checkpoint.units`)."""
+    return all(map(_by_hash, known.get("stages", [known])))
+
+
 _OWN = "groups", "over", "paths", "tables", "select", "results"  # fields that some stages have
 
 
@@ -340,8 +345,7 @@ def _select_differences(old: dict[str, str], new: dict[str, str]) -> Iterator[st
 def _by_hash(stage: dict[str, Any]) -> bool:
     """Return whether the hash of a row's key alone says in which unit the row is stored.
 
-    Then the state can be divided among more or fewer units (`checkpoint.units`). Rows without a key may be copied to
-    every unit, or be stored at random.
+    Rows without a key may be copied to every unit, or be stored at random.
     """
     joins = isinstance(stage.get("tree"), dict)
     return stage.get("route") is None and not (joins and any(not plan["keys"] for plan in stage["inputs"]))

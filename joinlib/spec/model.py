@@ -127,9 +127,9 @@ class JoinSettings(Model):
     )
     units: Annotated[int, Field(ge=1, le=MAX_UNITS), AfterValidator(_power_of_two)] = Field(
         default=8,
-        description="Number of slices of the state, a power of two. Absent: what the checkpoint has; of a new one, 8, or "
-        "more if there are more cores. If it is changed, the next start divides the state anew; of a biclique it is "
-        "fixed for the life of a checkpoint.",
+        description="Number of slices of the state, a power of two. Absent: what the checkpoint has; of a new one, as many "
+        "as cores, at least 2, and at least 8 with executors or for a biclique. If it is changed, the next start divides "
+        "the state anew; of a biclique it is fixed for the life of a checkpoint.",
     )
     retention_us: Duration | None = Field(
         default=None,

@@ -30,6 +30,7 @@ def spec(args: argparse.Namespace, given: Task) -> dict[str, Any]:
     }
     kept = {"files": {"path": str(args.output), "format": "parquet"}} if args.output else {"noop": {}}
     chosen = {name: value for name, _, value in (text.partition("=") for text in args.join)}
+    units = {"units": args.units} if args.units else {}
     return {
         "apiVersion": "streamjoin.dev/v1alpha1",
         "kind": "StreamJoin",
@@ -38,7 +39,7 @@ def spec(args: argparse.Namespace, given: Task) -> dict[str, Any]:
             "sql": args.query.read_text(),
             "inputs": inputs,
             "output": kept,
-            "join": {"units": args.units, **chosen},
+            "join": {**units, **chosen},
             "batch": {"maxRows": 2 * given.batch_rows},  # files are the limit
             "checkpoint": {"path": str(args.work / "checkpoint")},
         },
@@ -75,7 +76,7 @@ def outcome(ran: Timed, args: argparse.Namespace, rows: int | None = None) -> di
         "stopped": ran.stopped,
         **sizes(ran),
         "disk_mb": megabytes(args.work / "checkpoint"),
-        "notes": f"{args.units} units; state: segments (mapped) and indexes",
+        "notes": f"{args.units or 'default'} units; state: segments (mapped) and indexes",
     }
 
 
@@ -117,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
     asked = command.parser(__doc__)
     asked.add_argument("--progress", type=Path, help="add a line for each batch to this file")
     asked.add_argument("--output", type=Path, help="keep the results here")
-    asked.add_argument("--units", type=int, default=8)
+    asked.add_argument("--units", type=int, help="default: a unit for each core")
     asked.add_argument(
         "--join", nargs="*", default=[], metavar="NAME=VALUE", help="further settings of `join`"
     )

@@ -299,7 +299,7 @@ def test_values_are_described() -> None:
 
 
 def test_nothing_is_out_of_date() -> None:
-    """What manifests/build writes is what is there; the plain install is left out where helm is missing."""
+    """What manifests/build writes is what is there; of the plain install only the kind where helm is missing."""
     done = subprocess.run(
         [sys.executable, str(BUILD), "--check"], capture_output=True, text=True, check=False
     )

@@ -73,7 +73,9 @@ def _in_its_units(
     many = max(join.units, wanted)
     few = many if executors else max(_FEWEST, wanted)
     pipeline = _planned(in_units(document, few), checkpoint, None)
-    return pipeline if divisible(as_json(pipeline)) else _planned(in_units(document, many), checkpoint, None)
+    if few == many or divisible(as_json(pipeline)):
+        return pipeline
+    return _planned(in_units(document, many), checkpoint, None)
 
 
 def _idle(pipeline: Pipeline, cores: int) -> str:

@@ -12,7 +12,6 @@ from confluent_kafka import Producer
 
 from joinlib.errors import InputError
 from joinlib.source import RowChanges, Slice, StreamInput, fetch_ahead, make
-from joinlib.source.kafka.consumer import SharedConsumer
 from joinlib.spec import ddl
 from tests import configs
 from tests.kafka.broker import Broker
@@ -218,42 +217,6 @@ def test_ranges_that_were_fetched_ahead(broker: Broker, tmp_path: Path) -> None:
             first = places.index((s.path, s.group)) * 100_000
             found = read(one, [replace(s, start=begun)])
             assert found == list(range(first + begun, first + s.stop))
-
-
-def test_small_batches_one_behind_the_other(
-    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Partitions grow between them, by transactions of which some are aborted, and a batch reads some of the slices.
-
-    Each message comes once, and what comes to be read is asked for once.
-    """
-    asked: list[int] = []
-    fetch = SharedConsumer._fetch
-    monkeypatch.setattr(
-        SharedConsumer, "_fetch", lambda self, of: (asked.append(len(of)), fetch(self, of))[1]
-    )
-    topic = broker.topic("behind", 3)
-    producer = Producer({"bootstrap.servers": broker.servers, "transactional.id": "behind"})
-    producer.init_transactions(20)
-    one, draw, at, sent = opened(tmp_path, broker.servers, topic), random.Random(7), 0, 0
-    committed, found, numbers = list[int](), list[Any](), iter(range(1 << 20))
-    while sent < 40 or at < one.discover():
-        for _ in range(draw.randrange(3) if sent < 40 else 0):
-            sent += 1
-            producer.begin_transaction()
-            own = [next(numbers) for _ in range(draw.randint(1, 5))]
-            for number, value in zip(own, objects(*own), strict=True):
-                producer.produce(topic, value, partition=min(number % 4, 2))
-            kept = draw.random() < 0.7
-            (producer.commit_transaction if kept else producer.abort_transaction)(20)
-            committed += own if kept else []
-        batch = one.slices(at, min(one.discover(), at + draw.randint(1, 4)))
-        at += len(batch)
-        fetch_ahead([(one.reader.config, batch)])  # type: ignore[attr-defined]
-        found += read(one, batch)
-    assert sorted(found) == sorted(committed)
-    assert asked == list(range(asked[0], asked[0] + len(asked)))
-    assert asked[-1] == 3
 
 
 def test_what_expired_is_noticed_in_its_turn(broker: Broker, tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 Only committed messages are read. Offsets have gaps where a topic is compacted and where transactions end, so
 a range is over when a message at or after its end arrives, or when the partition has no more.
-
-Who reads small batches one after the other is told of all partitions of a batch before (`fetch_ahead`), and goes on being
-sent what follows: it is there already when the next batch asks for it.
 """
 
 import contextlib
@@ -56,18 +53,16 @@ class SharedConsumer:
         self.connection = connection
         self.trouble = Trouble(connection)
         self.consumer = Consumer({**consumer_settings(connection), "error_cb": self.trouble.heard})
-        self._next: dict[Partition, int] = {}  # of what is fetched: the next offset that nobody was given yet
-        self._come: dict[Partition, list[Message]] = {}  # of the same: what has come behind that
-        self._goes_on = False  # whether fetching goes on behind the range that is read
+        self._ahead: dict[Partition, list[Message]] = {}  # what has come of partitions that are read next
+        self._starts: Mapping[Partition, int] = {}
 
     def fetch_ahead(self, starts: Mapping[Partition, int]) -> None:
         """Fetch from several partitions at once what will be asked for next, each in its turn: few messages.
 
         `starts`: first offsets. One after the other, each partition costs some milliseconds.
         """
-        if any(self._next.get(place) != start for place, start in starts.items()):
-            self._fetch({**self._next, **starts} if self._goes_on else starts)
-        self._goes_on = True
+        self._starts, self._ahead = starts, {place: [] for place in starts}
+        self.consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
 
     def messages(
         self, topic: str, partition: int, start: int, stop: int, reset: bool
@@ -80,31 +75,30 @@ class SharedConsumer:
             InputError: Messages have expired and `reset` is False, or the brokers fail.
         """
         place = topic, partition
-        if self._next.get(place) != start:
-            self._fetch({place: start})
-        del self._next[place]  # until all was given
+        come = self._ahead.pop(place, None)
+        if come is None or self._starts[place] != start:
+            come = []
+            self._assign(place, start)
         try:
-            yield from self._until(place, start, stop, reset)
-            self._next[place] = stop
+            yield from self._until(place, come, start, stop, reset)
         finally:
-            if not self._goes_on:
-                self._next = {}
+            if not self._ahead:
                 with contextlib.suppress(KafkaException):
                     self.consumer.unassign()
 
-    def _fetch(self, starts: Mapping[Partition, int]) -> None:
-        """Fetch from these partitions alone."""
-        self._goes_on = False
-        self._next, self._come = dict(starts), {place: [] for place in starts}
-        self.consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
+    def _assign(self, place: Partition, start: int) -> None:
+        """Fetch from one partition, and nothing ahead."""
+        self._ahead = {}
+        self.consumer.assign([TopicPartition(*place, start)])
 
-    def _until(self, place: Partition, start: int, stop: int, reset: bool) -> Iterator[list[Message]]:
+    def _until(
+        self, place: Partition, come: list[Message], start: int, stop: int, reset: bool
+    ) -> Iterator[list[Message]]:
         topic, partition = place
         where = f"topic {topic}, partition {partition}, offset"
         at, heard, last = start, time.monotonic(), None
         while at < stop:
-            found = self._come[place] or self._own(place, min(_AT_ONCE, stop - at))
-            self._come[place] = [m for m in found if _is_behind(m, stop)] if self._goes_on else []
+            found, come = come or self._own(place, min(_AT_ONCE, stop - at)), []
             events = [(e, m.offset() or 0) for m in found if (e := m.error()) is not None]
             if events:
                 found = [m for m in found if m.error() is None]
@@ -132,8 +126,8 @@ class SharedConsumer:
             of = message.topic(), message.partition()
             if of == place or of[0] is None:  # an error of the client itself has no topic
                 own.append(message)
-            elif of in self._next:
-                self._come[of].append(message)
+            elif of in self._ahead:
+                self._ahead[of].append(message)
         return own
 
     def _broken(self, doing: str, error: KafkaError | None) -> StreamJoinError:
@@ -151,14 +145,8 @@ class SharedConsumer:
             )
         if not at < low < stop:
             return stop
-        self._fetch({(topic, partition): low})
+        self._assign((topic, partition), low)
         return int(low)
-
-
-def _is_behind(message: Message, stop: int) -> bool:
-    """Return whether it is a message of the next range, or says where the partition ends behind this one."""
-    error, at = message.error(), message.offset()
-    return at is not None and (at >= stop if error is None else error.code() in _END and at > stop)
 
 
 def _offset(message: Message) -> int:
@@ -169,11 +157,6 @@ def _offset(message: Message) -> int:
 
 def _consumers() -> Keep[KafkaConnection, SharedConsumer]:
     return current().consumers
-
-
-def forget(connection: KafkaConnection) -> None:
-    """Let go what has come of a cluster's partitions and was not asked for: they hold other messages now."""
-    _consumers().take(connection)
 
 
 def source(connection: KafkaConnection) -> SharedConsumer:

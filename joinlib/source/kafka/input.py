@@ -12,7 +12,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from joinlib.errors import InputError
-from joinlib.source.kafka import consumer, registry
+from joinlib.source.kafka import registry
 from joinlib.source.kafka.brokers import Brokers
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.ranges import OffsetRanges, Partition, advance
@@ -55,8 +55,6 @@ class KafkaInput:
         )
         if missing and self._config.spec.on_missing_offsets == "fail":
             raise InputError(self._gone(missing, anew))
-        if missing or anew:
-            consumer.forget(self._config.spec.connection)
         if fresh:
             entry["ids"] = fresh
         if entry:

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 
 from joinlib.errors import InputError
 from joinlib.source import RowChanges, Slice, StreamInput, fetch_ahead, make
+from joinlib.source.kafka.consumer import SharedConsumer
 from joinlib.spec import ddl
 from tests import configs
 from tests.kafka.broker import Broker
@@ -237,6 +238,27 @@ def test_what_expired_is_noticed_in_its_turn(broker: Broker, tmp_path: Path) -> 
         with pytest.raises(InputError, match=r"partition 1: messages from offset 0 on are gone"):
             read(kept, ranges[1:2])
         assert read(kept, ranges[2:]) == [20, 21, 22, 23, 24]
+
+
+@pytest.mark.parametrize("mode", ["fail", "reset"])
+def test_messages_that_only_seemed_gone(broker: Broker, mode: str) -> None:
+    """A broker that says so and has them a moment later costs nothing: neither messages nor the job."""
+    topic = broker.topic(f"seemed-gone-{mode}")
+    broker.send(topic, objects(0))
+    shared = SharedConsumer(configs.topics("i", broker.servers, topic).spec.connection)
+    real = shared.consumer
+
+    class Late:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def get_watermark_offsets(self, *asked: Any) -> tuple[int, int]:
+            broker.send(topic, objects(1, 2, 3, 4))
+            return real.get_watermark_offsets(*asked)
+
+    shared.consumer = Late()  # type: ignore[assignment]
+    found = [m.value() for part in shared.messages(topic, 0, 2, 4, mode == "reset") for m in part]
+    assert found == objects(2, 3)
 
 
 def test_several_topics(broker: Broker, tmp_path: Path) -> None:

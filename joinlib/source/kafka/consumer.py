@@ -136,8 +136,13 @@ class SharedConsumer:
         return self.trouble.error(doing, error)
 
     def _passed_over(self, topic: str, partition: int, at: int, stop: int, reset: bool) -> int:
-        """Return the next offset that exists, where those from `at` on have expired."""
+        """Return the next offset that exists, where the brokers said that `at` does not; fetching goes on there."""
         low, high = self.consumer.get_watermark_offsets(TopicPartition(topic, partition), RETRY_S)
+        if (
+            low <= at < high
+        ):  # it does by now: the leader was behind, or spoke of a topic that was made again since
+            self._assign((topic, partition), at)
+            return at
         if not reset:
             raise InputError(
                 f"kafka topic {topic}, partition {partition}: messages from offset {at} on are gone (there is {low} to"

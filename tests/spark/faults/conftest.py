@@ -6,8 +6,17 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.spark.faults.scenario import Scenario, scenario
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _session(spark: SparkSession) -> Iterator[None]:
+    """Jobs are finished in one session, which saves each the start of Spark."""
+    Scenario.session = spark
+    yield
+    Scenario.session = None
 
 
 @pytest.fixture(scope="session")

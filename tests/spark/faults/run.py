@@ -25,6 +25,7 @@ from joinlib.state.manifests import Manifests, kept_batches
 from tests.spark.faults import processes
 
 CORES = 2
+Kept = dict[int, list[str]]  # by batch: every unit's manifest, as text, by unit; one stage after the other
 
 
 @dataclass(frozen=True)
@@ -87,19 +88,19 @@ def main(order: Order) -> None:
                 teller.direct = job.direct
                 if order.last is not None and teller.batch >= order.last:
                     return
-            tell(done=True, manifests={b: manifests(plan, job.partitions, b) for b in last_batches(plan)})
+            tell(done=True, manifests=last_manifests(plan, job.partitions))
     except StreamJoinError as error:
         tell(error=str(error), kind=type(error).__name__)
         sys.exit(1)
 
 
-def last_batches(plan: Compiled) -> list[int]:
-    """The last batch, and the one before it, when nothing was closed yet; that is gone if the state was divided since."""
-    return kept_batches(plan.join.states)[-2:]
+def last_manifests(plan: Compiled, partitions: int) -> Kept:
+    """Those of the last batch, and of the one before it, when nothing was closed yet; that is gone if the state was divided since."""
+    last = kept_batches(plan.join.states)[-2:]
+    return {batch: _manifests(plan, partitions, batch) for batch in last}
 
 
-def manifests(plan: Compiled, partitions: int, batch: int) -> list[str]:
-    """Every unit's manifest after a batch, as text, by unit; one stage after the other."""
+def _manifests(plan: Compiled, partitions: int, batch: int) -> list[str]:
     found = []
     for stage in range(len(plan.pipeline.stages)):
         saved: dict[int, bytes] = {}

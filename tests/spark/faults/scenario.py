@@ -25,12 +25,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pyspark
+from pyspark.sql import SparkSession
 
+from joinlib.compiled import compiled
+from joinlib.direct.report import Report
+from joinlib.model.tuning import Tuning
+from joinlib.spark.job import started
+from joinlib.spark.spread import Spread
+from joinlib.spec import load
 from joinlib.state import segment
 from joinlib.state.manifest import Manifest, decode
 from tests.spark.faults import processes
 from tests.spark.faults.processes import Kind
-from tests.spark.faults.run import CORES
+from tests.spark.faults.run import CORES, Kept, last_manifests
 from tests.spark.trial import Trial
 
 SCHEMA = "k BIGINT, v BIGINT, s STRING, at TIMESTAMP"
@@ -251,6 +258,9 @@ class Scenario:
     """The folder of one job that suffers. `runs`: all that it has been through."""
 
     schema: ClassVar[str] = SCHEMA
+    session: ClassVar[SparkSession | None] = (
+        None  # in which jobs are finished; where there is none, by a process
+    )
     folder: Path
     kind: str
     tables: dict[str, Table] = field(default_factory=dict)
@@ -261,10 +271,12 @@ class Scenario:
     partitions: int | None = CORES  # of its runs, unless one is told others
     direct: bool = False  # whether its runs do without Spark where they can, but for the one that finishes
     deep: bool = False  # whether its runs have too deep a TMPDIR for sockets
+    apart: bool = False  # whether no other process may hold files of its folder: it is on a disk that goes
 
     def __post_init__(self) -> None:
         self.trial = Trial(self.folder, None)  # type: ignore[arg-type]  # only its files and its oracle are used
         (self.folder / "faults").mkdir()
+        self.finished: Kept | None = None  # the manifests, where it was not a run that finished it
         self.tuning = {**self.tuning, **_TUNING.get(self.kind, {})}
         self.streams = [
             name for name in ("orders", "payments", "refunds") if f" {name} " in QUERIES[self.kind]
@@ -288,7 +300,7 @@ class Scenario:
             **os.environ,
             "PYTHONPATH": str(_ROOT),
             "STREAMJOIN_FAULTS": str(self.folder / "faults"),
-            "STREAMJOIN_LOCAL_DIR": str(self.folder / "indexes"),
+            "STREAMJOIN_LOCAL_DIR": str(self.indexes),
         }
         command = [*under, sys.executable, "-m", "tests.spark.faults.run", json.dumps(told)]
         self.runs.append(Run(command, environment, self.folder / "stderr.txt", self.deep))
@@ -304,18 +316,31 @@ class Scenario:
     def checkpoint(self) -> Path:
         return self.folder / "checkpoint"
 
+    @property
+    def indexes(self) -> Path:
+        """Where all that run it keep their indexes: who finishes it finds what the dead have left."""
+        shared = os.environ.get("STREAMJOIN_LOCAL_DIR") if self.session and not self.apart else None
+        return Path(shared or self.folder / "indexes")
+
     def leave_behind(self, batch: int) -> None:
         """What attempts leave that die while they write: half a file, and a whole one that no manifest names."""
         for folder in (self.folder / "checkpoint" / "state" / "0").iterdir():
             (folder / f".0-{batch:08d}.1.1").write_bytes(b"half")
             (folder / f"0-{batch:08d}-0000000000000000.arrow").write_bytes(b"whole")
 
-    def finish(self, **order: Any) -> Line:
-        """Runs to the end, undisturbed from here on."""
-        run = self.begin(**{"direct": False, "first": False, **order})
-        done = run.until(done=True)
-        assert run.end() == 0, run._last_words()
-        return done
+    def finish(self, **order: Any) -> None:
+        """Runs to the end, undisturbed from here on: in the session that is there already, unless it is told an order."""
+        if self.session is None or self.apart or order:
+            self.finished, run = None, self.begin(**{"direct": False, "first": False, **order})
+            run.until(done=True)
+            assert run.end() == 0, run._last_words()
+            return
+        plan = compiled(load(self.folder / "spec.yaml"), CORES, Tuning(**self.tuning))
+        spread = Spread(self.partitions) if self.partitions else None
+        spark = self.session.newSession()
+        with started(plan, _quiet, until_done=True, cores=CORES, spark=spark, spread=spread) as job:
+            assert job.wait(300), "the run has not ended"
+            self.finished = last_manifests(plan, job.partitions)
 
     def check(self, like: "Scenario", same: bool = True) -> None:
         """Every law of exactly once. `like`: the same job, never disturbed; same: its state is in the same segments."""
@@ -352,7 +377,7 @@ class Scenario:
         assert self.trial.output(sql) == self.trial.expected(sql, **self.rows, **tables) != Counter()
         files = _batches(self.trial.out)
         if "compact" in self.files:
-            assert len(files) < FILES or len(self.runs) > 3, "several batches a folder, unless runs are short"
+            assert len(files) < FILES or len(self.runs) > 2, "several batches a folder, unless runs are short"
         else:
             assert files == _batches(like.trial.out)
             assert max(files.values()) <= CORES, "a file a task"
@@ -395,11 +420,14 @@ class Scenario:
     @property
     def manifests(self) -> dict[int, list[Manifest]]:
         """By batch: those of all units, of the last run; without the probe orders, which depend on measured times."""
-        done = self.runs[-1].done
-        assert done is not None
+        kept = self.finished
+        if kept is None:
+            done = self.runs[-1].done
+            assert done is not None
+            kept = done["manifests"]
         return {
-            int(b): [replace(decode(m.encode("latin-1")), probes=()) for m in all_]
-            for b, all_ in done["manifests"].items()
+            int(batch): [replace(decode(m.encode("latin-1")), probes=()) for m in all_]
+            for batch, all_ in kept.items()
         }
 
     def _segments(self, manifest: Manifest, unit: int) -> Path:
@@ -459,6 +487,10 @@ def _made(seed: int) -> list[tuple[Any, ...]]:
         )
         for at in range(FILES * ROWS)
     ]
+
+
+def _quiet(report: Report) -> None:
+    """Tells nobody of a batch."""
 
 
 def _batches(out: Path) -> dict[str, int]:

@@ -44,7 +44,7 @@ def test_power_fails_at_any_moment(kind: str, tmp_path: Path, undisturbed: Calla
     more = {"small": small, "direct": direct, "wide": wide}.get(kind, FEATURES.get(kind, {}))
     with ExitStack() as stack:
         drive = stack.enter_context(disk(tmp_path))
-        job = stack.enter_context(scenario(drive.folder / "job", query, made_as, **more))
+        job = stack.enter_context(scenario(drive.folder / "job", query, made_as, apart=True, **more))
         drive.sync()
         _cut(drive, job, draw)
         job.finish()
@@ -72,7 +72,7 @@ def _fail(drive: Disk, job: Scenario, run: Run, at: int) -> None:
     """
     done = max(r.reported for r in job.runs)
     seen = {name: rows for name, rows in _visible(job.trial.out).items() if int(name[6:]) <= done}
-    drive.fail(run, job.folder / "indexes")
+    drive.fail(run, job.indexes)
     there = _visible(job.trial.out)
     print(
         f"cut {at} of {job.kind}: {len(seen)} batches seen, {sum(seen.values())} rows, {len(there)} batches after"

@@ -28,9 +28,9 @@ def _killed(folder: Path, kind: str, made_as: type[Scenario]) -> Iterator[tuple[
 @contextmanager
 def _without_power(folder: Path, kind: str, made_as: type[Scenario]) -> Iterator[tuple[Scenario, Fail]]:
     """What was not on the disk when the driver died is gone."""
-    with disk(folder) as drive, scenario(drive.folder / "job", kind, made_as) as job:
+    with disk(folder) as drive, scenario(drive.folder / "job", kind, made_as, apart=True) as job:
         drive.sync()
-        yield job, lambda job, run: drive.fail(run, job.folder / "indexes")
+        yield job, lambda job, run: drive.fail(run, job.indexes)
 
 
 CASES: dict[str, tuple[World, type[Scenario]]] = {

@@ -40,7 +40,7 @@ def spec(args: argparse.Namespace) -> dict[str, Any]:
             "sql": asked.text,
             "inputs": inputs,
             "output": output,
-            "join": {"units": args.units},
+            "join": {"units": args.units} if args.units else {},
             "checkpoint": {"path": str(args.work / "checkpoint")},
         },
     }
@@ -67,7 +67,7 @@ def left(folder: Path, changing: bool) -> int:
 def main() -> None:
     parser = command.parser(__doc__)
     parser.add_argument("--name", choices=QUERIES, required=True, help="of the query")
-    parser.add_argument("--units", type=int, default=8)
+    parser.add_argument("--units", type=int, help="default: a unit for each core")
     parser.add_argument("--keep", action="store_true", help="write the results, and count those that stay")
     command.tell(parser.parse_args(), run)
 

@@ -138,9 +138,7 @@ class SharedConsumer:
     def _passed_over(self, topic: str, partition: int, at: int, stop: int, reset: bool) -> int:
         """Return the next offset that exists, where the brokers said that `at` does not; fetching goes on there."""
         low, high = self.consumer.get_watermark_offsets(TopicPartition(topic, partition), RETRY_S)
-        if (
-            low <= at < high
-        ):  # it does by now: the leader was behind, or spoke of a topic that was made again since
+        if low <= at < high:  # it does by now: the leader was behind, or meant a topic that was made again
             self._assign((topic, partition), at)
             return at
         if not reset:

@@ -258,9 +258,7 @@ class Scenario:
     """The folder of one job that suffers. `runs`: all that it has been through."""
 
     schema: ClassVar[str] = SCHEMA
-    session: ClassVar[SparkSession | None] = (
-        None  # in which jobs are finished; where there is none, by a process
-    )
+    session: ClassVar[SparkSession | None] = None  # in which jobs are finished; a process does without one
     folder: Path
     kind: str
     tables: dict[str, Table] = field(default_factory=dict)

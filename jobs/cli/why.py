@@ -7,7 +7,7 @@
 Read from the checkpoint and the inputs: Spark is not started, nothing is written, and a job may run meanwhile.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import singledispatch
 
 from jobs.cli import words
@@ -20,6 +20,7 @@ from joinlib.spec.model import StreamJoin
 from joinlib.why import answer
 from joinlib.why.verdict import (
     Beyond,
+    Counted,
     Excluded,
     Excludes,
     Failed,
@@ -32,8 +33,10 @@ from joinlib.why.verdict import (
     NoPartner,
     NotInTable,
     ResultRow,
+    RowGroup,
     SourceRow,
     TooFar,
+    TooLate,
     Unmatched,
     Unread,
     Verdict,
@@ -87,9 +90,8 @@ def _input(looked: Looked) -> Iterator[str]:
 
 
 def _result(row: ResultRow) -> Iterator[str]:
-    values = ", ".join(f"{name} = {_value(value)}" for name, value in row.values)
     to = f"{row.output}: " if row.output else ""
-    yield f"{to}{values}"
+    yield f"the group {_values(row.values)}" if row.group else f"{to}{_values(row.values)}"
     for one in row.rows:
         yield f"  from {_called(one)}: {_place(one)}"
 
@@ -108,6 +110,10 @@ def _place(row: SourceRow) -> str:
     if row.batch is None:
         return at
     return f"{at}, batch {row.batch}{'' if row.exact else ' or earlier'}"
+
+
+def _values(values: Sequence[tuple[str, object]]) -> str:
+    return ", ".join(f"{bare(name)} = {_value(value)}" for name, value in values)
 
 
 def _value(value: object) -> str:
@@ -212,6 +218,30 @@ def _(verdict: Waiting) -> str:
     if verdict.why is not None:
         lines.append(f"  {said(verdict.why).partition('; ')[0]}")
     return "\n    ".join(lines)
+
+
+@said.register
+def _(verdict: Counted) -> str:
+    group = _group(verdict.group)
+    having = f", if `{bare(verdict.group.having)}`" if verdict.group.having else ""
+    if verdict.limit is None:
+        return f"counts in {group}, which is in the result{having}"
+    if verdict.limit.over:
+        return f"counts in {group}, which has come out{having}"
+    if not verdict.timed:
+        return f"counts in {group}, which comes out when the inputs end{having}"
+    held = f", held back by {verdict.limit.holder}" if verdict.limit.holder else ""
+    now = words.moment(verdict.limit.watermark_us)
+    return f"counts in {group}, which comes out when the watermark has passed it{having}; the watermark is {now}{held}"
+
+
+@said.register
+def _(verdict: TooLate) -> str:
+    return f"late: {_group(verdict.group)} had come out when it came, and takes no more rows"
+
+
+def _group(group: RowGroup) -> str:
+    return f"the group {_values(group.keys)}" if group.keys else "the only group"
 
 
 @said.register

@@ -148,6 +148,14 @@ class Groups:
         return number(rows.column(self.family.release.key))
 
 
+def lowest_key(release: Release | None, watermark: int) -> int:
+    """Return the lowest release key that may still arrive at this watermark, µs."""
+    if release is None or watermark in (ALWAYS, NEVER):
+        return ALWAYS if watermark == ALWAYS else NEVER
+    moment = pa.array([release.floor(watermark)], pa.int64()).view(release.type)
+    return int(number(release.value.evaluate(lambda _: moment, 1))[0].as_py())
+
+
 def number(times: pa.Array) -> pa.Array:
     """Return dates and timestamps as integers."""
     return times.view(pa.int32() if times.type == pa.date32() else pa.int64()).cast(pa.int64())

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from joinlib.aggregate import bag as bags
 from joinlib.aggregate.extremes import ends
 from joinlib.aggregate.finish import Found, Then, changes, existing, finished
-from joinlib.aggregate.groups import Groups, committed, number, of_bag, of_partials, with_hashes
+from joinlib.aggregate.groups import Groups, committed, lowest_key, number, of_bag, of_partials, with_hashes
 from joinlib.aggregate.keys import hashes
 from joinlib.aggregate.members import END, Members, computed, decoded, members
 from joinlib.aggregate.partial import ROWS, merge, nothing, of_distinct
@@ -81,13 +81,17 @@ class GroupUnit:
         self.closed = after == ALWAYS
         if self.grouping.final_close:
             self._add(part, more)
-            if after > before.watermark and (bound := self._bound(after)) != NEVER:
+            if after > before.watermark and (bound := lowest_key(self.grouping.release, after)) != NEVER:
                 yield self._released(bound)
         elif part.num_rows:
             yield self._changed(part, more, first=before.batch < 0)
         stores = [self.groups, *self.bags.values()]
         forgets = not self.grouping.final_close and self.grouping.release is not None
-        if forgets and after > before.watermark and (bound := self._bound(after)) != NEVER:
+        if (
+            forgets
+            and after > before.watermark
+            and (bound := lowest_key(self.grouping.release, after)) != NEVER
+        ):
             for stored in stores:
                 stored.release(bound)  # they are out, and no row of theirs can come
         for stored in stores:
@@ -112,7 +116,7 @@ class GroupUnit:
     ) -> tuple[pa.RecordBatch, dict[Bag, pa.RecordBatch]]:
         """Drop what is for groups that have been emitted for good, and count its rows."""
         self._late = 0
-        release, bound = self.grouping.release, self._bound(self.manifest.watermark)
+        release, bound = self.grouping.release, lowest_key(self.grouping.release, self.manifest.watermark)
         if release is None or bound == NEVER:
             return part, more
         kept = pc.greater_equal(number(part.column(release.key)), bound).fill_null(True)
@@ -198,14 +202,6 @@ class GroupUnit:
         else:
             rows = ends(parts, groups, self.grouping, bag, last=part == "last")
         return members(rows, groups, self.grouping, bag)
-
-    def _bound(self, watermark: int) -> int:
-        """Return the lowest release key that may still arrive."""
-        release = self.grouping.release
-        if release is None or watermark in (ALWAYS, NEVER):
-            return ALWAYS if watermark == ALWAYS else NEVER
-        moment = pa.array([release.floor(watermark)], pa.int64()).view(release.type)
-        return int(number(release.value.evaluate(lambda _: moment, 1))[0].as_py())
 
     def _changed(
         self, part: pa.RecordBatch, more: Mapping[Bag, pa.RecordBatch], first: bool

@@ -24,7 +24,7 @@ from joinlib.why.node import Level, level_of
 from joinlib.why.progress import Progress, check_known
 from joinlib.why.scan import Scans
 from joinlib.why.trace import Trace, stored_as
-from joinlib.why.verdict import Beyond, Fate, Found, Looked, ResultRow
+from joinlib.why.verdict import Beyond, Counted, Fate, Found, Looked, ResultRow, RowGroup, SourceRow
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ class _Question:
     def results(self) -> tuple[list[ResultRow], list[str]]:
         """Return the rows of the result, and notes."""
         rows, notes = list[ResultRow](), dict[str, None]()
+        counted = dict[RowGroup, list[SourceRow]]()
         for entry in self._entries:
             part = self._part(entry)
             if part is None or (self._unknown(entry) and not self._of_output):
@@ -118,9 +119,16 @@ class _Question:
             for verdict in (v for verdicts in trace.verdicts.values() for v in verdicts):
                 if isinstance(verdict, Found):
                     rows = _with(rows, self._meeting(verdict.results))
+                if isinstance(verdict, Counted):
+                    counted[verdict.group] = [*counted.get(verdict.group, ()), *verdict.rows]
                 if isinstance(verdict, Beyond):
                     notes[f"rows of {entry.plan.source} are not followed where {verdict.what}"] = None
-        return rows, list(notes)
+        groups = [ResultRow("", g.keys, tuple(dict.fromkeys(of)), group=True) for g, of in counted.items()]
+        if groups:
+            notes[
+                "groups are shown with the rows that meet the condition and their partners; they may have others"
+            ] = None
+        return rows + groups, list(notes)
 
     @cached_property
     def _of_output(self) -> bool:

@@ -1,12 +1,13 @@
 """Follows rows of inputs through the stages of a query, to the result or to where they are lost.
 
-    rows ─► sift ─► late? ─► partners, read by key ─► match ─► rows of the stage ─► next stage … ─► result
+    rows ─► sift ─► late? ─► partners, read by key ─► match ─► rows of the stage ─► next stage … ─► result, or its groups
 
 Partners that are rows of an earlier stage are found by the input that their key comes from, and joined first.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,14 @@ import pyarrow as pa
 from joinlib.apart import apart
 from joinlib.compiled import Compiled
 from joinlib.errors import SpecError
+from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, selected
+from joinlib.model.time import ALWAYS, NEVER
 from joinlib.why.dead import Dead
-from joinlib.why.few import Few, table, whole
+from joinlib.why.few import Few, Origin, table, whole
+from joinlib.why.groups import groups, released
 from joinlib.why.incoming import Incoming
 from joinlib.why.looked import kept_table
 from joinlib.why.match import Matching, Nearest
@@ -30,10 +34,13 @@ from joinlib.why.scan import Scanned, Scans, Wanted
 from joinlib.why.sift import Dropped, Sifted, key_mask, stored_value
 from joinlib.why.verdict import (
     Beyond,
+    Counted,
     Failed,
     Found,
+    Limit,
     ResultRow,
     SourceRow,
+    TooLate,
     Verdict,
 )
 
@@ -85,7 +92,11 @@ class Trace:
 
     def _onward(self, level: Level, leaf: int, sifted: Sifted) -> None:
         """Join rows that have come to a level, and follow what comes out."""
-        if (what := _beyond(self.pipeline.stages[level.number])) is not None:
+        stage = self.pipeline.stages[level.number]
+        if isinstance(stage, GroupStage) and self._is_result(level.number):
+            self._count(level.number, stage.grouping, sifted.kept)
+            return
+        if (what := _beyond(stage)) is not None:
             self._all(sifted.kept, Beyond(what[0]))
             return
         try:
@@ -94,6 +105,25 @@ class Trace:
                 self._emitted(level.last, self._rows(level.last, made))
         except NotFollowed as found:
             self._all(sifted.kept, Beyond(str(found)))
+
+    def _count(self, number: int, grouping: Grouping, few: Few) -> None:
+        """Note in which groups of a stage rows count; its rows are results."""
+        watermark = self._progress.watermark(number)
+        limit = Limit(None, watermark, *self._progress.holder(number), watermark == ALWAYS)
+        now = released(grouping, few, [watermark] * len(few.origins))
+        then = released(grouping, few, [self._watermark_before(number, origin) for origin in few.origins])
+        for origin, group, out, late in zip(few.origins, groups(grouping, few), now, then, strict=True):
+            rows = tuple(sorted(map(self.row_of, origin), key=self._place))
+            until = replace(limit, over=limit.over or out) if grouping.final_close else None
+            verdict = TooLate(group) if late else Counted(group, rows, until, grouping.release is not None)
+            for one in self.asked.intersection(origin):
+                self.verdicts[one].append(verdict)
+
+    def _watermark_before(self, number: int, origin: Origin) -> int:
+        """Return the watermark of a stage before the batch that brought a row, µs, if it is known."""
+        by = max((self._scans.hits[n].by for n in origin), key=lambda by: by.batch or 0)
+        watermark, known = self._progress.watermark_before(number, by)
+        return watermark if known else NEVER
 
     def _rows(self, number: int, made: Few) -> Few:
         """Return the rows of a stage that are made of joined rows: looked up in tables, in the stage's columns.
@@ -133,6 +163,9 @@ class Trace:
             level = level_of(self.pipeline, reader)
             leaf = level.own.index(plan.number)
             self._note(self._incoming.passed_on(level, plan, few), level, leaf)
+
+    def _is_result(self, number: int) -> bool:
+        return any(result.stage == number for result in self.pipeline.results)
 
     def _lose(self, before: Few, after: Few, verdict: Verdict) -> None:
         """Note why rows are there before and not after."""

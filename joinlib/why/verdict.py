@@ -138,6 +138,35 @@ class Waiting:
 
 
 @dataclass(frozen=True)
+class RowGroup:
+    """A group of rows, of which the result has one row."""
+
+    keys: tuple[
+        tuple[str, object], ...
+    ]  # as the SQL has them, with their values; of the whole input there are none
+    having: str  # a condition on the group; empty: none
+
+
+@dataclass(frozen=True)
+class Counted:
+    """It counts in a group."""
+
+    group: RowGroup
+    rows: tuple[SourceRow, ...]  # that were joined
+    limit: (
+        Limit | None
+    )  # until when the group waits to come out; None: it does with each batch that changes it
+    timed: bool  # whether it waits for the watermark, and not for the end of the inputs
+
+
+@dataclass(frozen=True)
+class TooLate:
+    """Its group had come out before it came."""
+
+    group: RowGroup
+
+
+@dataclass(frozen=True)
 class Beyond:
     """It came as far as a part of the query that is not followed row by row."""
 
@@ -149,8 +178,9 @@ class ResultRow:
     """A row of the result, and what it was made of."""
 
     output: str  # name of the output; empty for the only one
-    values: tuple[tuple[str, object], ...]
+    values: tuple[tuple[str, object], ...]  # of a group: its keys
     rows: tuple[SourceRow, ...]
+    group: bool = False
 
     @property
     def batch(self) -> int | None:
@@ -180,6 +210,8 @@ Verdict: TypeAlias = (
     | Excluded
     | Excludes
     | Waiting
+    | Counted
+    | TooLate
     | Beyond
     | Found
 )

@@ -2,12 +2,15 @@
 
 import random
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from joinlib.why import answer
+from joinlib.why.verdict import Counted, TooLate
+from tests.laws.changelog import Changelog
 from tests.laws.product import own_folder
 from tests.unit.why.lived import document, lived
 from tests.unit.why.test_whynot import ANTI, CHAIN, INNER, LEFT, SEMI, SOON, THREE
@@ -54,11 +57,11 @@ CASES = {
 }
 
 
-def given(draw: random.Random) -> dict[str, list[list[str]]]:
+def given(draw: random.Random, disorder_s: int = 60) -> dict[str, list[list[str]]]:
     """A few files of each input, whose times go on, with rows that are out of order."""
 
     def clock(file: int) -> str:
-        seconds = file * 90 + draw.randint(-60, 60) + 100
+        seconds = file * 90 + draw.randint(-disorder_s, disorder_s) + disorder_s + 40
         return f"12:{seconds // 60:02d}:{seconds % 60:02d}"
 
     def key(most: int) -> str:
@@ -101,6 +104,63 @@ def test_the_result_is_explained(name: str) -> None:
         explained = Counter({row: n for row, n in explained.items() if row[0] is not None})
     assert explained == result
     assert result, "there is nothing to explain"
+
+
+WITHIN = "p.at BETWEEN o.at AND o.at + INTERVAL 1 MINUTE"
+JOINED = f"FROM orders o JOIN payments p ON o.order_id = p.order_id AND {WITHIN}"
+GROUPED = {  # by the columns of groups: the text
+    "of the whole time": (1, f"SELECT o.customer AS c, count(*) AS n {JOINED} GROUP BY o.customer"),
+    "of minutes": (
+        2,
+        f"SELECT date_trunc('minute', o.at) AS m, o.customer AS c, count(*) AS n {JOINED} GROUP BY 1, 2",
+    ),
+    "of one input": (1, "SELECT date_trunc('minute', o.at) AS m, count(*) AS n FROM orders o GROUP BY 1"),
+    "of windows that overlap": (
+        2,
+        (
+            "SELECT o.window_start AS s, o.window_end AS e, count(*) AS n FROM HOP(TABLE orders, DESCRIPTOR(at), INTERVAL 30 SECONDS,"
+            " INTERVAL 2 MINUTES) o GROUP BY o.window_start, o.window_end"
+        ),
+    ),
+    "of all rows": (0, f"SELECT count(*) AS n {JOINED}"),
+}
+
+
+@pytest.mark.parametrize("changing", [False, True], ids=["append", "changelog"])
+@pytest.mark.parametrize("name", GROUPED)
+def test_a_row_counts_once_in_each_of_its_groups(name: str, changing: bool) -> None:
+    """The rows that count in a group are as many as it counts; where groups come out once, in those that have."""
+    keys, sql = GROUPED[name]
+    draw = random.Random(f"{name}")
+    with own_folder() as folder:
+        drawn = given(draw, disorder_s=60 if " JOIN " in sql else 200)
+        files = {k: v for k, v in drawn.items() if f" {k} " in sql or f" {k}," in sql}
+        more = {"output": {"mode": "changelog", "files": {"path": "out"}}} if changing else None
+        job = document(folder, sql, files, more)
+        lived(job, folder)
+        looked, *_ = answer.whynot(job, "order_id > 0 OR TRUE")
+        counted = [v for fate in looked.fates for v in fate.verdicts if isinstance(v, Counted)]
+        result = (totals if changing else results)(folder) if list(folder.glob("out/batch=*")) else Counter()
+    assert all((v.limit is None) == changing for v in counted)
+    groups = Counter(v.group for v in counted if v.limit is None or v.limit.over)
+    told = Counter(naive(*(value for _, value in group.keys), n) for group, n in groups.items())
+    assert told == Counter({naive(*row[:keys], row[-1]): n for row, n in result.items()})
+    assert counted
+    late = [v for fate in looked.fates for v in fate.verdicts if isinstance(v, TooLate)]
+    assert late or changing or " JOIN " in sql, "no row comes after its group"
+
+
+def naive(*row: object) -> tuple[object, ...]:
+    """With times as those of the changelog are: in UTC, without saying so."""
+    return tuple(v.replace(tzinfo=None) if isinstance(v, datetime) else v for v in row)
+
+
+def totals(folder: Path) -> Counter[tuple[object, ...]]:
+    """What a changelog adds up to."""
+    log = Changelog(folder / "out")
+    for number in sorted(int(batch.name[6:]) for batch in log.out.glob("batch=*")):
+        log.batch(number, units_apart=False)
+    return log.answer
 
 
 def results(folder: Path) -> Counter[tuple[object, ...]]:

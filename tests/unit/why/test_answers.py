@@ -152,14 +152,56 @@ def test_deleted_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "that counts" in whynot(job, "o.order_id = 4711")
 
 
-def test_groups_are_the_end(folder: Path) -> None:
-    """A row is followed up to the group that takes it."""
-    sql = "SELECT o.customer, count(*) AS n FROM orders o JOIN payments p ON o.order_id = p.order_id GROUP BY o.customer"
-    job = document(folder, sql, BOTH, {"output": {"mode": "changelog", "files": {"path": "out"}}})
+CHANGELOG = {"output": {"mode": "changelog", "files": {"path": "out"}}}
+GROUPED = "SELECT o.customer, count(*) AS n FROM orders o JOIN payments p ON o.order_id = p.order_id GROUP BY o.customer"
+MINUTES = "SELECT date_trunc('minute', o.at) AS m, count(*) AS n FROM orders o GROUP BY 1"
+
+
+@pytest.mark.parametrize(
+    ("sql", "more", "expected"),
+    [
+        (GROUPED, CHANGELOG, "counts in the group o.customer = 7, which is in the result"),
+        (f"{GROUPED} HAVING count(*) > 5", CHANGELOG, "which is in the result, if `count(*) > 5`"),
+        (GROUPED, {}, "counts in the group o.customer = 7, which comes out when the inputs end"),
+        ("SELECT count(*) AS n FROM orders o", {}, "counts in the only group"),
+        ("SELECT DISTINCT o.customer FROM orders o", {}, "the group o.customer = 7, which is in the result"),
+        (
+            MINUTES,
+            {},
+            (
+                "2026-01-01 12:00, which comes out when the watermark has passed it; the watermark is"
+                " 2026-01-01 11:59:50, held back by orders"
+            ),
+        ),
+    ],
+)
+def test_the_group_in_which_a_row_counts(
+    folder: Path, sql: str, more: dict[str, object], expected: str
+) -> None:
+    """And when it comes out."""
+    given = {name: files for name, files in BOTH.items() if f" {name} " in sql}
+    job = document(folder, sql, given, more)
     lived(job, folder)
-    assert "groups are made of it: from here on rows are not followed one by one" in whynot(
-        job, "o.order_id = 4711"
-    )
+    assert expected in whynot(job, "o.order_id = 4711")
+
+
+def test_a_group_that_has_come_out(folder: Path) -> None:
+    """It takes no more rows."""
+    later = [order(2, "13:00:00")]
+    job = document(folder, MINUTES, {"orders": [[order(4711)], later, later, [order(4712)]]})
+    lived(job, folder)
+    assert "12:00, which has come out" in whynot(job, "o.order_id = 4711")
+    assert "12:00 had come out when it came, and takes no more rows" in whynot(job, "o.order_id = 4712")
+
+
+def test_what_a_group_was_made_of(folder: Path) -> None:
+    """The rows that meet the condition, with their partners."""
+    job = document(folder, GROUPED, BOTH, CHANGELOG)
+    lived(job, folder)
+    lines = why(job, "o.customer = 7").splitlines()
+    assert lines[0] == "the group o.customer = 7"
+    assert [line.split(":")[0].strip() for line in lines[1:5]] == ["from orders o", "from payments p"] * 2
+    assert lines[-1].startswith("note: groups are shown with the rows that meet the condition")
 
 
 def test_files_that_are_gone(folder: Path) -> None:
@@ -217,8 +259,8 @@ def test_a_table_that_is_looked_up(folder: Path, sql: str, expected: str) -> Non
 
 def test_what_is_not_followed_is_a_note(folder: Path) -> None:
     """Not an answer that there is no such row."""
-    sql = "SELECT o.customer, count(*) AS n FROM orders o JOIN payments p ON o.order_id = p.order_id GROUP BY o.customer"
-    job = document(folder, sql, BOTH, {"output": {"mode": "changelog", "files": {"path": "out"}}})
+    sql = f"SELECT g.n FROM ({GROUPED}) g ORDER BY g.n LIMIT 3"
+    job = document(folder, sql, BOTH, CHANGELOG)
     lived(job, folder)
     assert "note: rows of orders are not followed where groups are made of it" in why(
         job, "o.order_id = 4711"

@@ -143,11 +143,12 @@ class Servers:
         if orjson.loads(end).get("small"):
             return [self.ask("small", start, end, batch)]
         sent = self._each("read", [(part, partitions) for part in self.ask("parts", start, end)])
-        for level in range(self._levels - 1):
-            before, sent = sent, self._each("forward", [(level, batch, *own) for own in _exchanged(sent)])
-            _remove(before)
-        told = self._each("finish", [(batch, *own) for own in _exchanged(sent)])
-        _remove(sent)
+        last = self._levels - 1
+        for level in range(last):
+            sent += self._each("forward", [(level, batch, *own) for own in _exchanged(sent, level)])
+            sent = _without_read(sent, level)
+        told = self._each("finish", [(batch, *own) for own in _exchanged(sent, last)])
+        _without_read(sent, last)
         return told
 
     def close(self, patience_s: float = _LAST_S) -> None:
@@ -173,14 +174,19 @@ class Servers:
         return answers
 
 
-def _exchanged(sent: "Sequence[Sent]") -> "Iterator[tuple[tuple[int, int], Arrived]]":
-    """Yield each partition, with its number and how many there are, and the rows that go there."""
-    files, spans = zip(*sent, strict=True)
+def _exchanged(sent: "Sequence[Sent]", level: int) -> "Iterator[tuple[tuple[int, int], Arrived]]":
+    """Yield each partition, with its number and how many there are, and the rows of a level that go there."""
+    files, spans = [file for file, _ in sent], [levels[level] for _, levels in sent]
     for to, own in enumerate(zip(*spans, strict=True)):
-        yield (to, len(spans[0])), list(zip(files, own, strict=True))
+        yield (to, len(spans[0])), [(file, some) for file, some in zip(files, own, strict=True) if some]
 
 
-def _remove(sent: "Iterable[Sent]") -> None:
-    """Remove what has been read."""
-    for file, _ in sent:
-        Path(file).unlink()
+def _without_read(sent: "Iterable[Sent]", level: int) -> "list[Sent]":
+    """Remove files of which nothing is for a level behind this one; return the others."""
+    left = []
+    for file, levels in sent:
+        if any(some for own in levels[level + 1 :] for some in own):
+            left.append((file, levels))
+        else:
+            Path(file).unlink()
+    return left

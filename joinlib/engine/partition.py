@@ -3,8 +3,9 @@
     slices ─► read ─► rows by partition ─► forward, level by level ─► rows by partition ─► finish ─► receipts
 
 A level begins when the one before has ended in all processes, and units go to the partitions that Spark would take them to.
-Each process writes one file of a level, since making files is what slows many processes most. The files are this machine's
-own, are mapped by whoever reads them, and the run removes them behind the level.
+Each process writes one file for all levels behind it, since making files is what slows many processes most, and rows stay in
+it until their own level reads them. The files are this machine's own, are mapped by whoever reads them, and the run removes
+them behind the last level that does.
 """
 
 import uuid
@@ -25,7 +26,9 @@ from joinlib.files import room
 from joinlib.route.slots import slots
 
 Span = tuple[int, int]  # where a record batch begins in a file, and its size in bytes
-Sent = tuple[str, list[list[Span]]]  # a file, and where in it the exchange rows of each partition are
+Sent = tuple[
+    str, list[list[list[Span]]]
+]  # a file, and where in it exchange rows are, by their level and partition
 Arrived = Sequence[tuple[str, list[Span]]]  # files, and where in them those of one partition are
 
 
@@ -54,25 +57,39 @@ def turns(tasks: Iterable[JoinTask], batch: int, at: tuple[int, int] = (0, 1)) -
 
 
 def _sent(batches: Iterable[pa.RecordBatch], join: JoinTask, partitions: int) -> Sent:
-    """Write the rows of all partitions."""
-    file = str(join.exchange / uuid.uuid4().hex)
-    spans: list[list[Span]] = [[] for _ in range(partitions)]
+    """Write the rows of all levels and partitions."""
+    file, levels = str(join.exchange / uuid.uuid4().hex), join.pipeline.levels
+    level_of = np.full(
+        len(join.pipeline.stages) + 1, len(levels) - 1
+    )  # rows of no stage are for the last level
+    for level, stages in enumerate(levels):
+        level_of[list(stages)] = level
+    spans: list[list[list[Span]]] = [[[] for _ in range(partitions)] for _ in levels]
     with room(join.exchange), pa.OSFile(file, "wb") as out:
         for batch in batches:
-            for partition, own in parted(batch, join.pipeline.units, partitions):
-                content = own.serialize()
-                spans[partition].append((out.tell(), content.size))
-                out.write(content)
+            for level, rows in _apart(batch, level_of[batch.column("stage").to_numpy()], len(levels)):
+                for partition, own in parted(rows, join.pipeline.units, partitions):
+                    content = own.serialize()
+                    spans[level][partition].append((out.tell(), content.size))
+                    out.write(content)
     return file, spans
 
 
 def parted(batch: pa.RecordBatch, units: int, partitions: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the partitions that exchange rows go to, each with its rows."""
-    wanted = _partition_of(units, partitions)[batch.column("slot").to_numpy()]
-    for partition in range(partitions):
-        own = np.flatnonzero(wanted == partition)
-        if len(own):
-            yield partition, batch.slice(own[0], 1) if len(own) == 1 else batch.take(pa.array(own))
+    return _apart(batch, _partition_of(units, partitions)[batch.column("slot").to_numpy()], partitions)
+
+
+def _apart(
+    batch: pa.RecordBatch, where: npt.NDArray[np.int64], count: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the places, of so many, to which rows go, each with its rows. `where`: the place of each row."""
+    for place in range(count):
+        own = np.flatnonzero(where == place)
+        if len(own) == batch.num_rows > 0:
+            yield place, batch
+        elif len(own):
+            yield place, batch.slice(own[0], 1) if len(own) == 1 else batch.take(pa.array(own))
 
 
 @cache

@@ -1,6 +1,6 @@
 """The two questions: what became of rows that meet a condition, and which rows was a row of the result made of?"""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -24,7 +24,9 @@ from joinlib.why.node import Level, level_of
 from joinlib.why.progress import Progress, check_known
 from joinlib.why.scan import Scans
 from joinlib.why.trace import Trace, stored_as
-from joinlib.why.verdict import Beyond, Counted, Fate, Found, Looked, ResultRow, RowGroup, SourceRow
+from joinlib.why.verdict import Beyond, Counted, Fate, Found, Looked, ResultRow, RowGroup
+
+_GROUPS = "groups are shown with the rows that meet the condition and their partners; they may have others"
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class _Question:
     def results(self) -> tuple[list[ResultRow], list[str]]:
         """Return the rows of the result, and notes."""
         rows, notes = list[ResultRow](), dict[str, None]()
-        counted = dict[RowGroup, list[SourceRow]]()
+        counted = dict[RowGroup, list[Counted]]()
         for entry in self._entries:
             part = self._part(entry)
             if part is None or (self._unknown(entry) and not self._of_output):
@@ -120,14 +122,12 @@ class _Question:
                 if isinstance(verdict, Found):
                     rows = _with(rows, self._meeting(verdict.results))
                 if isinstance(verdict, Counted):
-                    counted[verdict.group] = [*counted.get(verdict.group, ()), *verdict.rows]
+                    counted.setdefault(verdict.group, []).append(verdict)
                 if isinstance(verdict, Beyond):
                     notes[f"rows of {entry.plan.source} are not followed where {verdict.what}"] = None
-        groups = [ResultRow("", g.keys, tuple(dict.fromkeys(of)), group=True) for g, of in counted.items()]
+        groups = [_of_group(of) for of in counted.values()]
         if groups:
-            notes[
-                "groups are shown with the rows that meet the condition and their partners; they may have others"
-            ] = None
+            notes[_GROUPS] = None
         return rows + groups, list(notes)
 
     @cached_property
@@ -183,6 +183,11 @@ def _with(rows: list[ResultRow], more: list[ResultRow]) -> list[ResultRow]:
         if not any({*row.rows} <= {*one.rows} for one in same):
             rows = [*(one for one in rows if one not in same or not {*one.rows} <= {*row.rows}), row]
     return rows
+
+
+def _of_group(counted: Sequence[Counted]) -> ResultRow:
+    rows = dict.fromkeys(row for one in counted for row in one.rows)
+    return ResultRow("", counted[0].group.keys, tuple(rows), group=True)
 
 
 def _met(asked: Expr, columns: Mapping[str, str], rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:

@@ -113,7 +113,7 @@ def _place(row: SourceRow) -> str:
 
 
 def _values(values: Sequence[tuple[str, object]]) -> str:
-    return ", ".join(f"{bare(name)} = {_value(value)}" for name, value in values)
+    return ", ".join(f"{name} = {_value(value)}" for name, value in values)
 
 
 def _value(value: object) -> str:
@@ -230,9 +230,9 @@ def _(verdict: Counted) -> str:
         return f"counts in {group}, which has come out{having}"
     if not verdict.timed:
         return f"counts in {group}, which comes out when the inputs end{having}"
-    held = f", held back by {verdict.limit.holder}" if verdict.limit.holder else ""
-    now = words.moment(verdict.limit.watermark_us)
-    return f"counts in {group}, which comes out when the watermark has passed it{having}; the watermark is {now}{held}"
+    return (
+        f"counts in {group}, which comes out when the watermark has passed it{having}; {_now(verdict.limit)}"
+    )
 
 
 @said.register
@@ -266,10 +266,12 @@ def _until(limit: Limit) -> str:
         return "the inputs have ended" if limit.over else "it waits for one until the inputs end"
     if limit.over:
         return f"it expired when the watermark passed {words.moment(limit.until_us)}"
+    return f"it waits until the watermark passes {words.moment(limit.until_us)}; {_now(limit)}"
+
+
+def _now(limit: Limit) -> str:
+    """Return where the watermark is, and which input holds it back."""
     held = f", held back by {limit.holder}" if limit.holder else ""
     if limit.holder and limit.holder_us is None:
         held += ", of which no row has come"
-    return (
-        f"it waits until the watermark passes {words.moment(limit.until_us)}; the watermark is"
-        f" {words.moment(limit.watermark_us)}{held}"
-    )
+    return f"the watermark is {words.moment(limit.watermark_us)}{held}"

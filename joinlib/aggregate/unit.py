@@ -79,19 +79,16 @@ class GroupUnit:
         delays = [p.delay_us for p in self.inputs]
         after, highest = advance(before.watermark, before.highest, delays, ticks, known)
         self.closed = after == ALWAYS
+        bound = lowest_key(self.grouping.release, after) if after > before.watermark else NEVER
         if self.grouping.final_close:
             self._add(part, more)
-            if after > before.watermark and (bound := lowest_key(self.grouping.release, after)) != NEVER:
+            if bound != NEVER:
                 yield self._released(bound)
         elif part.num_rows:
             yield self._changed(part, more, first=before.batch < 0)
         stores = [self.groups, *self.bags.values()]
         forgets = not self.grouping.final_close and self.grouping.release is not None
-        if (
-            forgets
-            and after > before.watermark
-            and (bound := lowest_key(self.grouping.release, after)) != NEVER
-        ):
+        if forgets and bound != NEVER:
             for stored in stores:
                 stored.release(bound)  # they are out, and no row of theirs can come
         for stored in stores:

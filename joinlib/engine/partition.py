@@ -23,12 +23,11 @@ from joinlib.engine.task import JoinTask
 from joinlib.engine.turn import Turn
 from joinlib.engine.wire import SCHEMA
 from joinlib.files import room
+from joinlib.model.stage import Pipeline
 from joinlib.route.slots import slots
 
 Span = tuple[int, int]  # where a record batch begins in a file, and its size in bytes
-Sent = tuple[
-    str, list[list[list[Span]]]
-]  # a file, and where in it exchange rows are, by their level and partition
+Sent = tuple[str, list[list[list[Span]]]]  # a file, and where in it exchange rows are: by level and partition
 Arrived = Sequence[tuple[str, list[Span]]]  # files, and where in them those of one partition are
 
 
@@ -58,12 +57,11 @@ def turns(tasks: Iterable[JoinTask], batch: int, at: tuple[int, int] = (0, 1)) -
 
 def _sent(batches: Iterable[pa.RecordBatch], join: JoinTask, partitions: int) -> Sent:
     """Write the rows of all levels and partitions."""
-    file, levels = str(join.exchange / uuid.uuid4().hex), join.pipeline.levels
-    level_of = np.full(
-        len(join.pipeline.stages) + 1, len(levels) - 1
-    )  # rows of no stage are for the last level
-    for level, stages in enumerate(levels):
-        level_of[list(stages)] = level
+    file, levels, level_of = (
+        str(join.exchange / uuid.uuid4().hex),
+        join.pipeline.levels,
+        _level_of(join.pipeline),
+    )
     spans: list[list[list[Span]]] = [[[] for _ in range(partitions)] for _ in levels]
     with room(join.exchange), pa.OSFile(file, "wb") as out:
         for batch in batches:
@@ -73,6 +71,14 @@ def _sent(batches: Iterable[pa.RecordBatch], join: JoinTask, partitions: int) ->
                     spans[level][partition].append((out.tell(), content.size))
                     out.write(content)
     return file, spans
+
+
+def _level_of(pipeline: Pipeline) -> npt.NDArray[np.int64]:
+    """Return the level of each stage; rows of no stage, whose number is the next one, are for the last level."""
+    found = np.full(len(pipeline.stages) + 1, len(pipeline.levels) - 1)
+    for level, stages in enumerate(pipeline.levels):
+        found[list(stages)] = level
+    return found
 
 
 def parted(batch: pa.RecordBatch, units: int, partitions: int) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from joinlib.aggregate.groups import lowest_key, number
 from joinlib.model.grouping import Grouping
+from joinlib.plan.explain.texts import bare
 from joinlib.why.few import Few
 from joinlib.why.verdict import RowGroup
 
@@ -12,7 +13,7 @@ def groups(grouping: Grouping, few: Few) -> list[RowGroup]:
     """Return the group of each row, whose columns are the keys and what is aggregated."""
     having = grouping.having.sql if grouping.having is not None else ""
     columns = [few.rows.column(key.name).to_pylist() for key in grouping.keys]
-    names = [key.sql for key in grouping.keys]
+    names = [bare(key.sql) for key in grouping.keys]
     keys = zip(*columns, strict=True) if columns else [()] * few.rows.num_rows
     return [RowGroup(tuple(zip(names, values, strict=True)), having) for values in keys]
 

@@ -80,13 +80,17 @@ class Incoming:
         times = time_values(found.kept.rows.column(plan.time).combine_chunks()).tolist()
         late: dict[int, Verdict] = {}
         for at, (origin, time) in enumerate(zip(found.kept.origins, times, strict=True)):
-            by = max((self._scans.hits[n].by for n in origin), key=lambda by: by.batch or 0)
-            watermark, known = self._progress.watermark_before(level.number, by)
+            watermark, known = self.watermark_before(level.number, origin)
             if known and time < watermark - plan.lag_us:
                 late[at] = Late(watermark - plan.lag_us - time, watermark, dead=self._dead.of_late(plan))
         rows = found.kept.rows.to_pylist() if late else []
         lost = [Dropped(found.kept.origins[at], verdict, rows[at]) for at, verdict in late.items()]
         return Sifted(found.kept.where([at not in late for at in range(len(times))]), (*found.lost, *lost))
+
+    def watermark_before(self, stage: int, origin: Origin) -> tuple[int, bool]:
+        """Return the watermark of a stage before the batch that completed a row, µs, and whether it is known."""
+        by = max((self._scans.hits[n].by for n in origin), key=lambda by: by.batch or 0)
+        return self._progress.watermark_before(stage, by)
 
     def _sift(self, plan: InputPlan, rows: pa.Table, origins: Sequence[Origin], dead: str | None) -> Sifted:
         """Return what an input makes of rows; those for which an expression fails are lost."""

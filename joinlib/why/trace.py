@@ -22,7 +22,7 @@ from joinlib.model.joins import Leaf
 from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, selected
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.why.dead import Dead
-from joinlib.why.few import Few, Origin, table, whole
+from joinlib.why.few import Few, table, whole
 from joinlib.why.groups import groups, released
 from joinlib.why.incoming import Incoming
 from joinlib.why.looked import kept_table
@@ -111,19 +111,14 @@ class Trace:
         watermark = self._progress.watermark(number)
         limit = Limit(None, watermark, *self._progress.holder(number), watermark == ALWAYS)
         now = released(grouping, few, [watermark] * len(few.origins))
-        then = released(grouping, few, [self._watermark_before(number, origin) for origin in few.origins])
+        before = (self._incoming.watermark_before(number, origin) for origin in few.origins)
+        then = released(grouping, few, [watermark if known else NEVER for watermark, known in before])
         for origin, group, out, late in zip(few.origins, groups(grouping, few), now, then, strict=True):
             rows = tuple(sorted(map(self.row_of, origin), key=self._place))
             until = replace(limit, over=limit.over or out) if grouping.final_close else None
             verdict = TooLate(group) if late else Counted(group, rows, until, grouping.release is not None)
             for one in self.asked.intersection(origin):
                 self.verdicts[one].append(verdict)
-
-    def _watermark_before(self, number: int, origin: Origin) -> int:
-        """Return the watermark of a stage before the batch that brought a row, µs, if it is known."""
-        by = max((self._scans.hits[n].by for n in origin), key=lambda by: by.batch or 0)
-        watermark, known = self._progress.watermark_before(number, by)
-        return watermark if known else NEVER
 
     def _rows(self, number: int, made: Few) -> Few:
         """Return the rows of a stage that are made of joined rows: looked up in tables, in the stage's columns.

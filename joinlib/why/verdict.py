@@ -143,7 +143,7 @@ class RowGroup:
 
     keys: tuple[
         tuple[str, object], ...
-    ]  # as the SQL has them, with their values; of the whole input there are none
+    ]  # as the SQL has them, with their values; empty: all rows are one group
     having: str  # a condition on the group; empty: none
 
 
@@ -153,9 +153,7 @@ class Counted:
 
     group: RowGroup
     rows: tuple[SourceRow, ...]  # that were joined
-    limit: (
-        Limit | None
-    )  # until when the group waits to come out; None: it does with each batch that changes it
+    limit: Limit | None  # until when the group waits to come out; None: each batch shows it
     timed: bool  # whether it waits for the watermark, and not for the end of the inputs
 
 

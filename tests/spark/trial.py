@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import orjson
@@ -30,6 +30,7 @@ from joinlib.spec import StreamJoin, parse
 
 CORES = 2
 Rows = Counter[tuple[Any, ...]]
+T = TypeVar("T")
 _READ = {"parquet": "read_parquet", "csv": "read_csv", "jsonl": "read_json"}
 _TYPES = {
     "BIGINT": pa.int64(),
@@ -50,6 +51,17 @@ def sized(plan: Compiled) -> Compiled:
         return plan
     tuning = replace(plan.source.tuning, small_rows=-1)
     return replace(plan, source=replace(plan.source, tuning=tuning))
+
+
+def patiently(run: Callable[[], T]) -> T:
+    """What `run` returns. On a machine so busy that Spark gave up on a worker: it runs once more."""
+    for attempt in range(3):
+        try:
+            return run()
+        except NotReady as busy:
+            if "did not start within" not in str(busy) or attempt == 2:
+                raise
+    raise AssertionError
 
 
 @dataclass
@@ -133,24 +145,22 @@ class Trial:
         return self.run_plan(self.compiled(sql, format, tuning, **more))
 
     def run_plan(self, plan: Compiled, partitions: int | None = None) -> Ran:
-        """The same, of a plan that is there already. On a machine so busy that Spark gave up on a worker: once more."""
+        """The same, of a plan that is there already."""
         reports: list[Report] = []
-        for attempt in range(3):
-            try:
-                with started(
-                    sized(plan),
-                    reports.append,
-                    until_done=True,
-                    cores=CORES,
-                    spark=self.session(),
-                    spread=Spread(partitions) if partitions else None,
-                ) as job:
-                    assert job.wait(200), "the run has not ended"
-                    return Ran(reports, dict(job.lag()))
-            except NotReady as busy:
-                if "did not start within" not in str(busy) or attempt == 2:
-                    raise
-        raise AssertionError
+
+        def run() -> Ran:
+            with started(
+                sized(plan),
+                reports.append,
+                until_done=True,
+                cores=CORES,
+                spark=self.session(),
+                spread=Spread(partitions) if partitions else None,
+            ) as job:
+                assert job.wait(200), "the run has not ended"
+                return Ran(reports, dict(job.lag()))
+
+        return patiently(run)
 
     def watch(self, plan: Compiled, act: "Callable[[RunningJob, list[Report]], None]") -> Ran:
         """A run without an end, stopped when `act` returns."""

@@ -38,7 +38,7 @@ from joinlib.state.manifest import Manifest, decode
 from tests.spark.faults import processes
 from tests.spark.faults.processes import Kind
 from tests.spark.faults.run import CORES, Kept, last_manifests
-from tests.spark.trial import Trial
+from tests.spark.trial import Trial, patiently
 
 SCHEMA = "k BIGINT, v BIGINT, s STRING, at TIMESTAMP"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -333,12 +333,16 @@ class Scenario:
             run.until(done=True)
             assert run.end() == 0, run._last_words()
             return
+        session = self.session
+        self.finished = patiently(lambda: self._finished(session.newSession()))
+
+    def _finished(self, spark: SparkSession) -> Kept:
+        """The last manifests."""
         plan = compiled(load(self.folder / "spec.yaml"), CORES, Tuning(**self.tuning))
         spread = Spread(self.partitions) if self.partitions else None
-        spark = self.session.newSession()
         with started(plan, _quiet, until_done=True, cores=CORES, spark=spark, spread=spread) as job:
             assert job.wait(300), "the run has not ended"
-            self.finished = last_manifests(plan, job.partitions)
+            return last_manifests(plan, job.partitions)
 
     def check(self, like: "Scenario", same: bool = True) -> None:
         """Every law of exactly once. `like`: the same job, never disturbed; same: its state is in the same segments."""

@@ -1,9 +1,11 @@
 """What helm makes of the chart: objects that any cluster may have, and no more rights than needed."""
 
 import json
+import os
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -302,6 +304,23 @@ def test_nothing_is_out_of_date() -> None:
     """What manifests/build writes is what is there; of the plain install only the kind where helm is missing."""
     done = subprocess.run(
         [sys.executable, str(BUILD), "--check"], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_blank_lines_that_a_helm_leaves(tmp_path: Path) -> None:
+    """Versions of helm differ in them; the plain install is the same."""
+    helm = tmp_path / "helm"
+    documents = f"sed '1,/restricted/d; s/^---$/\\n\\n---/' {BUILD.parent / 'install.yaml'}"
+    helm.write_text(f"#!/bin/sh\nexec {documents}\n")
+    helm.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, str(BUILD), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "HELM": str(helm)},
     )
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -47,12 +47,12 @@ class Flowing:
         logs = (self.folder / "checkpoint" / "spark" / "offsets").glob("*")
         return max((int(f.name) for f in logs if f.name.isdigit()), default=-1)
 
-    def until_it_flows(self, run: Run, patience_s: float = 120.0) -> None:
-        """One batch more has begun; or the run has ended."""
-        before, end = self.begun, time.monotonic() + patience_s
-        while self.begun == before and run.alive:
+    def until_it_flows(self, run: Run, patience_s: float = 120.0, batch: int | None = None) -> None:
+        """One batch more has begun, or the given one; or the run has ended."""
+        wanted, end = self.begun + 1 if batch is None else batch, time.monotonic() + patience_s
+        while self.begun < wanted and run.alive:
             assert time.monotonic() < end, "nothing happens any more"
-            time.sleep(0.05)
+            time.sleep(0.01)
 
     def close(self) -> None:
         """Nothing runs on afterwards."""

@@ -82,19 +82,20 @@ def _database(axis: plt.Axes, found: dict[str, Any]) -> None:
     axis.invert_yaxis()
 
 
-def _zipfs(found: dict[str, Any]) -> list[str]:
+def _numbered(found: dict[str, Any]) -> list[str]:
+    """The entries whose name is a number."""
     return [k for k in found if k.replace(".", "").isdigit()]
 
 
 def _skew(axis: plt.Axes, found: dict[str, Any]) -> None:
     for name in ("hash", "hotspot"):
-        axis.plot(_zipfs(found), [found[z][name]["DS"] for z in _zipfs(found)], "o-", label=name)
+        axis.plot(_numbered(found), [found[z][name]["DS"] for z in _numbered(found)], "o-", label=name)
     axis.set(title=f"DS over {found['units']} units (figure 11a)", xlabel="Zipf exponent", ylim=(0, None))
     axis.legend()
 
 
 def _share(axis: plt.Axes, found: dict[str, Any]) -> None:
-    worst = _zipfs(found)[-1]
+    worst = _numbered(found)[-1]
     for at, name in enumerate(("hash", "hotspot")):
         shares = found[worst][name]["share"]
         axis.bar([u + 0.4 * at for u in range(len(shares))], shares, 0.4, label=name)
@@ -103,7 +104,7 @@ def _share(axis: plt.Axes, found: dict[str, Any]) -> None:
 
 
 def _cache(axis: plt.Axes, found: dict[str, Any]) -> None:
-    for exponent in _zipfs(found):
+    for exponent in _numbered(found):
         budgets = found[exponent]
         axis.plot(list(budgets), [b["hit rate"] for b in budgets.values()], "o-", label=f"Zipf {exponent}")
     axis.set(title=f"Hit rate, {found['keys']:,} keys (figure 11b)", xlabel="budget, MiB", ylim=(0, 1))
@@ -128,6 +129,36 @@ def _ranges(axis: plt.Axes, found: dict[str, Any]) -> None:
     axis.legend()
 
 
+def _against(axis: plt.Axes, found: dict[str, Any], what: str, unit: float, title: str, label: str) -> None:
+    for name in ("hash", "hotspot"):
+        values = [found[z][name][what] / unit for z in _numbered(found)]
+        axis.plot(_numbered(found), values, "o-", label=name)
+    axis.set(title=title, xlabel="Zipf exponent", ylabel=label, ylim=(0, None))
+    axis.legend()
+
+
+def _kept(axis: plt.Axes, found: dict[str, Any]) -> None:
+    title = f"Caches of {found['units']} units (figure 11b)"
+    _against(axis, found, "bytes", 1e6, title, "MB")
+
+
+def _throughput(axis: plt.Axes, found: dict[str, Any]) -> None:
+    _against(axis, found, "warm", 1e6, "Throughput, a core for each unit (figure 11c)", "M rows/s")
+
+
+def _waiting(axis: plt.Axes, found: dict[str, Any]) -> None:
+    _against(axis, found, "ms, warm", 1, f"A batch of {found['batch']:,} rows (figure 11d)", "ms")
+
+
+def _ranged(axis: plt.Axes, found: dict[str, Any]) -> None:
+    sizes = _numbered(found)
+    for way in found[sizes[0]]:
+        axis.plot([f"2^{b}" for b in sizes], [found[b][way]["rows/s"] for b in sizes], "o-", label=way)
+    axis.set_yscale("log")
+    axis.set(title="Range joins, a table 1 ms away (tables 6 to 8)", xlabel="rows", ylabel="rows/s")
+    axis.legend()
+
+
 DRAWN = [
     ("database", _database),
     ("spread", _skew),
@@ -137,7 +168,16 @@ DRAWN = [
     ("ranges", _ranges),
 ]
 
-UNITS = [("speed", _speed), ("speed", _speed_up), ("size", _growing), ("latency", _latency)]
+UNITS = [
+    ("speed", _speed),
+    ("speed", _speed_up),
+    ("size", _growing),
+    ("latency", _latency),
+    ("skewed", _kept),
+    ("skewed", _throughput),
+    ("skewed", _waiting),
+    ("ranged", _ranged),
+]
 
 if __name__ == "__main__":
     main()

@@ -7,6 +7,7 @@
     full                 1 M rows of files
     incremental          1 M rows of a PostgreSQL on this machine; 3 % of the rows have keys that no batch had before
     incremental, warm    the second half of the batches is the first half once more
+    three tables         1 M rows each, of files: a consumer's click, the click's product, the consumer: the TPC job of BS-Join
 
 They take turns, `--runs` times. Rows/s are those of the second half of a run, from trigger to commit; CPU
 seconds, of the JVM and of all Python processes, are what other jobs on the machine disturb less. Writes
@@ -40,7 +41,16 @@ from joinlib.spec import parse  # noqa: E402
 from tests.postgres.database import PASSWORD, Database  # noqa: E402
 
 SQL = "SELECT o.k AS k, o.v AS v, t.s AS s FROM orders o JOIN t ON o.k = t.k"
-WAYS = ("nothing", "full", "incremental", "incremental, warm")
+THREE = (
+    "SELECT o.k AS k, c.product AS product, p.name AS name, t.s AS s FROM orders o"
+    " JOIN clicks c ON o.k = c.consumer JOIN products p ON c.product = p.product JOIN t ON o.k = t.k"
+)
+SCHEMAS = {
+    "t": "k BIGINT, s STRING",
+    "clicks": "consumer BIGINT, product BIGINT",
+    "products": "product BIGINT, name STRING",
+}
+WAYS = ("nothing", "full", "incremental", "incremental, warm", "three tables")
 CORES = 2
 Result = dict[str, Any]
 
@@ -73,8 +83,8 @@ class Spent:
         return {"JVM": (self.jvm - before.jvm) / millions, "Python": (self.python - before.python) / millions}
 
 
-def made(folder: Path, rows: int, files: int, keys: int) -> pa.Table:
-    """The stream's files, Zipf 1.1; and the table."""
+def made(folder: Path, rows: int, files: int, keys: int) -> dict[str, pa.Table]:
+    """The stream's files, Zipf 1.1; and the tables."""
     draw = np.random.default_rng(1)
     (folder / "orders").mkdir()
     for at in range(files):
@@ -82,7 +92,11 @@ def made(folder: Path, rows: int, files: int, keys: int) -> pa.Table:
         pq.write_table(pa.table({"k": k, "v": k}), folder / "orders" / f"{at:03d}.parquet")
     numbers = np.arange(keys)
     texts = np.char.add("customer-", np.char.zfill((numbers % 100_000).astype(str), 5))
-    return pa.table({"k": numbers, "s": texts})
+    return {
+        "t": pa.table({"k": numbers, "s": texts}),
+        "clicks": pa.table({"consumer": numbers, "product": draw.permutation(numbers)}),
+        "products": pa.table({"product": numbers, "name": np.char.replace(texts, "customer", "product")}),
+    }
 
 
 def stream(made: Path, folder: Path, *, twice: bool) -> None:
@@ -95,18 +109,16 @@ def stream(made: Path, folder: Path, *, twice: bool) -> None:
         (folder / f"{at:03d}.parquet").hardlink_to(file)
 
 
-def spec(folder: Path, table: dict[str, Any], units: int) -> dict[str, Any]:
+def spec(folder: Path, tables: dict[str, Result], units: int) -> dict[str, Any]:
+    given = {name: {"schema": SCHEMAS[name], **table} for name, table in tables.items()}
     files = {"path": "orders", "maxFilesPerBatch": 1, "orderBy": "name"}
     return {
         "apiVersion": "streamjoin.dev/v1alpha1",
         "kind": "StreamJoin",
         "metadata": {"name": "bench"},
         "spec": {
-            "sql": SQL,
-            "inputs": {
-                "orders": {"schema": "k BIGINT, v BIGINT", "files": files},
-                "t": {"schema": "k BIGINT, s STRING", **table},
-            },
+            "sql": THREE if "clicks" in tables else SQL,
+            "inputs": {"orders": {"schema": "k BIGINT, v BIGINT", "files": files}, **given},
             "output": {"noop": {}},
             "join": {"units": units},
             "batch": {"maxRows": 10_000_000},
@@ -115,7 +127,7 @@ def spec(folder: Path, table: dict[str, Any], units: int) -> dict[str, Any]:
     }
 
 
-def run(folder: Path, table: dict[str, Any], units: int, warm: int) -> Result:
+def run(folder: Path, tables: dict[str, Result], units: int, warm: int) -> Result:
     """One run. `warm`: batches that are not measured."""
     reports: list[Report] = []
     spent: list[Spent] = []
@@ -124,7 +136,7 @@ def run(folder: Path, table: dict[str, Any], units: int, warm: int) -> Result:
         reports.append(report)
         spent.append(Spent.now())
 
-    plan = compiled(parse(json.dumps(spec(folder, table, units)), "bench.yaml", folder), CORES)
+    plan = compiled(parse(json.dumps(spec(folder, tables, units)), "bench.yaml", folder), CORES)
     with started(plan, done, until_done=True, cores=CORES) as job:
         while not job.wait(0.1):
             pass
@@ -166,17 +178,22 @@ def main() -> None:
     runs: dict[str, list[Result]] = {way: [] for way in options.ways}
     os.environ["PGPASSWORD"] = PASSWORD
     with Database(log_statement="none", shared_buffers="256MB") as db, tempfile.TemporaryDirectory() as kept:
-        table = made(Path(kept), rows, files, keys)
-        db.fill("t", table)
+        tables = made(Path(kept), rows, files, keys)
+        db.fill("t", tables["t"])
         db.execute("CREATE UNIQUE INDEX ON t (k)")
         for way in list(options.ways) * options.runs:
             folder = Path(kept) / f"{way}-{len(runs[way])}"
-            (folder / "t").mkdir(parents=True)
+            folder.mkdir()
             stream(Path(kept) / "orders", folder / "orders", twice=way == "incremental, warm")
-            pq.write_table(table.slice(0, 1) if way == "nothing" else table, folder / "t" / "0.parquet")
-            given: dict[str, Any] = {"role": "table", "files": {"path": "t"}}
+            given = {}
+            for name in SCHEMAS if way == "three tables" else ["t"]:
+                (folder / name).mkdir()
+                rows_of = tables[name].slice(0, 1) if way == "nothing" else tables[name]
+                pq.write_table(rows_of, folder / name / "0.parquet")
+                given[name] = {"role": "table", "files": {"path": name}}
             if way.startswith("incremental"):
-                given = {"postgres": {**db.fields, "table": "t", "cache": "incremental", "budget": "512Mi"}}
+                asked = {**db.fields, "table": "t", "cache": "incremental", "budget": "512Mi"}
+                given = {"t": {"postgres": asked}}
             runs[way].append(run(folder, given, options.units, files // 2))
             print(way, json.dumps(runs[way][-1]), flush=True)
     path = Path(__file__).parent / "results" / ("flow-quick.json" if options.quick else "flow.json")

@@ -180,6 +180,41 @@ def latency(found: Found) -> list[str]:
     )
 
 
+def skewed(found: Found) -> list[str]:
+    """Figures 11b to 11d."""
+    head = (
+        f"{found['units']} units, each as if it had a core, table 1 ms away, batches of {found['batch']:,}: hashing / rule"
+        " for hot keys"
+    )
+    columns = {
+        "M rows/s, warm (figure 11c)": lambda f: f"{f['warm'] / 1e6:.1f}",
+        "M rows/s, new keys among them": lambda f: f"{f['new keys among them'] / 1e6:.2f}",
+        "ms a batch, warm (figure 11d)": lambda f: f"{f['ms, warm']:.1f}",
+        "ms a batch, new keys among them": lambda f: f"{f['ms, new keys among them']:.1f}",
+        "MB in caches (figure 11b)": lambda f: f"{f['bytes'] / 1e6:.0f}",
+        "from the cache": lambda f: f"{f['hit share']:.1%}",
+    }
+    rows = (
+        [f"Zipf {zipf}", *(f"{told(f['hash'])} / {told(f['hotspot'])}" for told in columns.values())]
+        for zipf, f in _numbered(found)
+    )
+    return table([head, *columns], rows)
+
+
+def ranged(found: Found) -> list[str]:
+    """Tables 6 to 8."""
+    sizes = list(_numbered(found))
+    head = [
+        "time slices of roads, table 1 ms away, one unit (tables 6 to 8): rows/s; ms of a batch of 10 000 or of one row",
+        *(f"2^{bits} rows" for bits, _ in sizes),
+    ]
+
+    def cell(f: Found) -> str:
+        return f"{f['rows/s']:,.0f}; {f['ms']:.1f}"
+
+    return table(head, ([way, *(cell(f[way]) for _, f in sizes)] for way in sizes[0][1]))
+
+
 def flow(found: Found) -> list[str]:
     """From file to result, through Spark."""
     ways = {way: f for way, f in found.items() if isinstance(f, dict)}
@@ -206,7 +241,7 @@ def _flow(way: str, f: Found) -> list[object]:
 
 TABLES: dict[str, dict[str, Callable[[Found], list[str]]]] = {
     "lookup": {f.__name__: f for f in (database, spread, cache, lists, ranges, kernels)},
-    "units": {f.__name__: f for f in (speed, size, latency)},
+    "units": {f.__name__: f for f in (speed, size, latency, skewed, ranged)},
 }
 
 

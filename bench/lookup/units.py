@@ -1,10 +1,12 @@
-"""Figure 9 and tables 1 to 4 of BS-Join, in shape: several units and a remote table.
+"""Figures 9 and 11, tables 1 to 4 and 6 to 8 of BS-Join, in shape: several units and a remote table.
 
 `python bench/lookup/units.py [--quick]`.
 
     speed       rows/s of 1, 2 and 4 units, each a process; speed-up by equation 5
     size        time for 10 000 rows while the table grows: scalability
     latency     time of a batch of 10 000 rows, one after the other with rests between: a low rate
+    skewed      rows/s, time of a batch and size of the caches by hashing and by the rule for hot keys (figures 11b to 11d)
+    ranged      range joins by a query a row, a query a batch, and a table that is kept whole (tables 6 to 8)
 
 Each way of looking up is what a unit of the engine does (`lookup.enrich`), against a PostgreSQL at 1 ms (see
 `remote`). Batches are split over units by the rule for hot keys of the batch before. Writes
@@ -14,13 +16,11 @@ results/units.json; `draw.py` draws it.
 import argparse
 import json
 import multiprocessing
-import os
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,75 +30,18 @@ import pyarrow as pa
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
-from remote import far  # noqa: E402
+from ranges import ranged  # noqa: E402
+from skew import skewed  # noqa: E402
+from unit import Result, customers, finder_of, look_up, stage_of, table_of, task_of, whole  # noqa: E402
 
-from joinlib.join.rows import Picked, Tuples  # noqa: E402
-from joinlib.lookup.enrich import DatabaseLookup, Finder, enriched, finder  # noqa: E402
-from joinlib.lookup.incremental import LookupCache  # noqa: E402
-from joinlib.lookup.load import loaded  # noqa: E402
-from joinlib.lookup.postgres import PostgresTable  # noqa: E402
-from joinlib.lookup.task import TableTask  # noqa: E402
-from joinlib.lookup.version import write_parts  # noqa: E402
-from joinlib.model.stage import Stage  # noqa: E402
-from joinlib.plan import JoinOptions, SourceInput, build  # noqa: E402
 from joinlib.postgres import PostgresConfig  # noqa: E402
 from joinlib.route.hash import key_hash  # noqa: E402
 from joinlib.route.hotspot import RoutingRule, rule  # noqa: E402
-from joinlib.route.split import block_schema  # noqa: E402
 from joinlib.source.zipf import zipf  # noqa: E402
-from joinlib.spec.inputs import CacheMode  # noqa: E402
-from tests import configs  # noqa: E402
 
-TABLE = pa.schema([("k", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
-SQL = "SELECT o.v, t.n, t.s FROM orders o LEFT JOIN t ON o.k = t.k"
 WAYS = ("one query a row", "one query a batch", "incremental, warm", "full")
 TIMED = ("one query a batch", "incremental, new keys among them", "incremental, warm", "full")
 UNITS, EXPONENT = (1, 2, 4), 1.1
-Result = dict[str, Any]
-
-
-class Nothing(LookupCache):
-    """Keeps nothing: every batch is asked for."""
-
-    def _keep(self, *_: object) -> None:
-        pass
-
-
-def stage_of(units: int) -> Stage:
-    stream = SourceInput(pa.schema([("k", pa.int64()), ("v", pa.int64())]))
-    return build(SQL, {"orders": stream, "t": SourceInput(TABLE, role="table")}, JoinOptions(units=units))
-
-
-def task_of(config: PostgresConfig, folder: Path, units: int, mode: CacheMode) -> TableTask:
-    """The lookup as the engine has it. `folder`: of the versions."""
-    from dataclasses import replace
-
-    (lookup,) = stage_of(units).lookups
-    return TableTask(
-        replace(lookup, caching=replace(lookup.caching, mode=mode)), PostgresTable(config, TABLE), folder
-    )
-
-
-def finder_of(way: str, config: PostgresConfig, folder: Path, unit: int, units: int) -> Finder:
-    task = task_of(config, folder / "versions", units, "full" if way == "full" else "incremental")
-    own = folder / str(unit)
-    if way == "full" or way.startswith("incremental"):
-        return finder(task, {task.lookup.table.number: 1}, own, units, 64)
-    table = task.lookup.table
-    return DatabaseLookup(task, Nothing(own, block_schema(table), table.keys, 1 << 16), 64)
-
-
-def look_up(stage: Stage, found: Finder, keys: np.ndarray, together: int) -> int:
-    """Rows that come out of one batch. `together`: rows of a query at most."""
-    rows = 0
-    for start in range(0, len(keys), together):
-        part = pa.array(keys[start : start + together])
-        tuples = Tuples(Picked(pa.record_batch([part, part], ["o.k", "o.v"])))
-        for some in enriched(iter([tuples]), [(stage.lookups[0], found)], stage.reads):
-            for column in stage.select:
-                column.value.evaluate(some.column, len(some))
-            rows += len(some)
-    return rows
 
 
 def unit(
@@ -157,30 +100,6 @@ def split(batches: list[np.ndarray], units: int) -> list[list[np.ndarray]]:
     return [[keys[home == at] for keys, home in zip(batches, homes)] for at in range(units)]
 
 
-@contextmanager
-def table_of(rows: int) -> Iterator[PostgresConfig]:
-    """A table of this many rows, 1 ms away."""
-    from tests.postgres.database import PASSWORD, Database
-
-    os.environ["PGPASSWORD"] = PASSWORD
-    with Database(log_statement="none", shared_buffers="256MB") as db:
-        keys = np.arange(rows)
-        texts = np.char.add("customer-", np.char.zfill((keys % 100_000).astype(str), 5))
-        db.fill("t", pa.table([keys, keys * 3, texts], schema=TABLE))
-        db.execute("CREATE UNIQUE INDEX ON t (k)")
-        db.execute("VACUUM ANALYZE t", as_superuser=False)
-        with far(db.port) as port:
-            yield configs.table("t", **{**db.fields, "port": port}, table="t")
-
-
-def whole(config: PostgresConfig, folder: Path) -> float:
-    """Loads the table as version 1; the seconds that took."""
-    task, start = task_of(config, folder, 1, "full"), time.perf_counter()
-    with loaded(task, task.folder / ".aside") as found:
-        write_parts(task.version(1), found.parts)
-    return time.perf_counter() - start
-
-
 def speed(quick: bool, known: Result, runs: int) -> Iterator[Result]:
     """Rows/s by way and units, the median of some runs. Ways that are known already are left as they are."""
     rows, batch, count = (50_000, 20_000, 4) if quick else (1_000_000, 100_000, 6)
@@ -188,8 +107,8 @@ def speed(quick: bool, known: Result, runs: int) -> Iterator[Result]:
     batches = [zipf(draw.random(batch), rows, EXPONENT) for _ in range(count)]
     few = [keys[:100] for keys in batches[:2]]
     found: Result = {"table_rows": rows, "batch": batch, "zipf": EXPONENT, **known}
-    with table_of(rows) as config, tempfile.TemporaryDirectory() as folder:
-        found["load_seconds"] = whole(config, Path(folder))
+    with table_of(customers(rows)) as config, tempfile.TemporaryDirectory() as folder:
+        found["load_seconds"] = whole(task_of(config, Path(folder), 1, "full"))
         for way in [w for w in WAYS if w not in known]:
             given = few if way == "one query a row" else batches
             found[way] = {
@@ -204,7 +123,7 @@ def size(quick: bool, known: Result, runs: int) -> Iterator[Result]:
     found: Result = dict(known)
     for rows in (20_000, 40_000) if quick else (250_000, 500_000, 1_000_000, 2_000_000):
         if str(rows) not in found:
-            with table_of(rows) as config:
+            with table_of(customers(rows)) as config:
                 found[str(rows)] = {way: times(way, config, rows, 9, 0.0)["median"] for way in TIMED}
                 yield found
 
@@ -212,7 +131,7 @@ def size(quick: bool, known: Result, runs: int) -> Iterator[Result]:
 def latency(quick: bool, known: Result, runs: int) -> Iterator[Result]:
     """Seconds of a batch of 10 000 rows with rests between, by way."""
     rows, found = 50_000 if quick else 1_000_000, dict(known)
-    with table_of(rows) as config:
+    with table_of(customers(rows)) as config:
         for way in [w for w in TIMED if w not in known]:
             found[way] = times(way, config, rows, 9 if quick else 40, 0.05)
             yield found
@@ -227,17 +146,17 @@ def times(way: str, config: PostgresConfig, rows: int, count: int, rest_s: float
     batches = [zipf(draw.random(10_000), rows, EXPONENT) for _ in range(count)]
     with tempfile.TemporaryDirectory() as folder:
         if way == "full":
-            whole(config, Path(folder) / "versions")
+            whole(task_of(config, Path(folder) / "versions", 1, "full"))
         found = finder_of(way, config, Path(folder), 0, 1)
         if way.startswith("incremental"):
-            look_up(stage, found, zipf(draw.random(1_000_000), rows, EXPONENT), 1 << 20)
+            look_up(stage, found, zipf(draw.random(1_000_000), rows, EXPONENT))
         for keys in batches if way in ("incremental, warm", "full") else batches[:1]:
-            look_up(stage, found, keys, 1 << 20)
+            look_up(stage, found, keys)
         before = found.used()
         for keys in batches:
             time.sleep(rest_s)
             start = time.perf_counter()
-            look_up(stage, found, keys, 1 << 20)
+            look_up(stage, found, keys)
             taken.append(time.perf_counter() - start)
         after = found.used()
     share = (after.hits - before.hits) / (10_000 * count)
@@ -248,7 +167,7 @@ def times(way: str, config: PostgresConfig, rows: int, count: int, rest_s: float
     }
 
 
-PARTS = {f.__name__: f for f in (speed, size, latency)}
+PARTS = {f.__name__: f for f in (speed, size, latency, skewed, ranged)}
 
 
 def main() -> None:

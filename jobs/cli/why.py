@@ -26,19 +26,23 @@ from joinlib.why.verdict import (
     Failed,
     Filtered,
     Found,
+    Grouped,
     KeyIsNull,
     Late,
     Limit,
     Looked,
     NoPartner,
     NotInTable,
+    Replaced,
     ResultRow,
     RowGroup,
     SourceRow,
     TooFar,
     TooLate,
     Unmatched,
+    Unqualified,
     Unread,
+    Unsettled,
     Verdict,
     Waiting,
     Withdrawn,
@@ -92,8 +96,15 @@ def _input(looked: Looked) -> Iterator[str]:
 def _result(row: ResultRow) -> Iterator[str]:
     to = f"{row.output}: " if row.output else ""
     yield f"the group {_values(row.values)}" if row.group else f"{to}{_values(row.values)}"
-    for one in row.rows:
+    for one in row.rows[:_MOST]:
         yield f"  from {_called(one)}: {_place(one)}"
+    yield from (f"  {more}" for more in _more(row))
+
+
+def _more(row: ResultRow) -> list[str]:
+    """Return how many rows of inputs are not shown."""
+    left = len(row.rows) - _MOST
+    return [f"and {words.rows(left)} more"] if left > 0 else []
 
 
 def _called(row: SourceRow | Looked) -> str:
@@ -173,6 +184,11 @@ def _(verdict: Withdrawn) -> str:
 
 
 @said.register
+def _(verdict: Replaced) -> str:
+    return f"replaced by {_other(verdict.by)}, which has its key"
+
+
+@said.register
 def _(verdict: NoPartner) -> str:
     near = f" (nearest: {', '.join(verdict.nearest)})" if verdict.nearest else ""
     lines = [f"no partner in {verdict.input} with {verdict.key}{near}; {_until(verdict.limit)}"]
@@ -236,12 +252,39 @@ def _(verdict: Counted) -> str:
 
 
 @said.register
+def _(verdict: Grouped) -> str:
+    group = f"counts in {_group(verdict.group)}"
+    if verdict.limit is None:
+        return group
+    if not verdict.timed:
+        return f"{group}, which comes out when the inputs end"
+    return f"{group}, which comes out when the watermark has passed it; {_now(verdict.limit)}"
+
+
+@said.register
 def _(verdict: TooLate) -> str:
     return f"late: {_group(verdict.group)} had come out when it came, and takes no more rows"
 
 
 def _group(group: RowGroup) -> str:
     return f"the group {_values(group.keys)}" if group.keys else "the only group"
+
+
+@said.register
+def _(verdict: Unqualified) -> str:
+    many = len(verdict.values) > 1
+    values = ", ".join(f"{name if many else 'it'} is {_value(value)}" for name, value in verdict.values)
+    first = f"; first is {_other(verdict.first)}" if verdict.first is not None else ""
+    return f"left out by `{bare(verdict.clause)}`" + (f": {values}{first}" if values else "")
+
+
+@said.register
+def _(verdict: Unsettled) -> str:
+    if not verdict.timed:
+        return "comes out when the inputs end, as its window functions wait for all rows"
+    return (
+        f"comes out when the watermark has passed it, as rows before it may still come; {_now(verdict.limit)}"
+    )
 
 
 @said.register
@@ -254,9 +297,8 @@ def _(verdict: Found) -> str:
     lines = ["is in the result"]
     for row in verdict.results[:_MOST]:
         batch = f" of batch {row.batch}" if row.batch is not None else ""
-        lines.append(
-            f"  a row{batch}, from " + "; ".join(f"{_called(one)} at {_place(one)}" for one in row.rows)
-        )
+        rows = [f"{_called(one)} at {_place(one)}" for one in row.rows[:_MOST]]
+        lines.append(f"  a row{batch}, from " + "; ".join([*rows, *_more(row)]))
     return "\n    ".join(lines)
 
 

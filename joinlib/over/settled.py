@@ -77,7 +77,7 @@ class Settling:
         over = np.ones(rows.num_rows, np.bool_)
         if limit != ALWAYS:
             for call in self.over.calls:
-                over &= ~_open(found, call, limit)
+                over &= ~growing(found, call, limit)
             rest = rows.take(pa.array(found.layout.rows[~over]))
             waiting = self.rows.waiting
             rest = weighted(rest, np.ones(rest.num_rows, np.int64))
@@ -85,7 +85,7 @@ class Settling:
         return found.result(self.over, np.flatnonzero(over))
 
 
-def _open(found: Computed, call: OverCall, limit: int) -> Mask:
+def growing(found: Computed, call: OverCall, limit: int) -> Mask:
     """Return at which positions of the result a row's session may still grow."""
     layout = found.layouts[call.order]
     times = number(found.rows.column(call.order[0].column).take(pa.array(layout.rows))).fill_null(NEVER)

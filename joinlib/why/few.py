@@ -69,14 +69,17 @@ class Few:
 
     def also(self, other: "Few") -> "Few":
         """Return the rows of both, which have the same columns."""
-        rows = pa.concat_tables(
-            [self.rows, other.rows.select(self.rows.column_names)], promote_options="permissive"
-        )
-        return Few(rows, self.origins + other.origins)
+        return concat([self, Few(other.rows.select(self.rows.column_names), other.origins)])
 
     def positions(self, origin: int) -> list[int]:
         """Return where the rows are that were made of a row of an input."""
         return [at for at, one in enumerate(self.origins) if origin in one]
+
+
+def concat(parts: Sequence[Few]) -> Few:
+    """Return the rows of all parts, of which there is one at least."""
+    rows = pa.concat_tables([part.rows for part in parts], promote_options="permissive")
+    return Few(rows, tuple(origin for part in parts for origin in part.origins))
 
 
 def table(columns: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Table:

@@ -1,11 +1,23 @@
-"""In which groups rows count, and whether a group has come out."""
+"""In which groups rows count, whether a group has come out, and its row."""
 
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
 
 from joinlib.aggregate.groups import lowest_key, number
+from joinlib.aggregate.partial import Partials
+from joinlib.aggregate.unit import GroupUnit
 from joinlib.model.grouping import Grouping
+from joinlib.model.stage import GroupStage
+from joinlib.model.tuning import Tuning
+from joinlib.model.watermark import Tick
 from joinlib.plan.explain.texts import bare
-from joinlib.why.few import Few
+from joinlib.route.content import weighted
+from joinlib.state.manifest import empty
+from joinlib.why.few import Few, whole
 from joinlib.why.verdict import RowGroup
 
 
@@ -25,3 +37,16 @@ def released(grouping: Grouping, few: Few, watermarks: Sequence[int]) -> list[bo
     keys = number(few.rows.column(grouping.release.key).combine_chunks()).to_pylist()
     bounds = (lowest_key(grouping.release, watermark) for watermark in watermarks)
     return [key is not None and key < bound for key, bound in zip(keys, bounds, strict=True)]
+
+
+def row_of_group(stage: GroupStage, few: Few) -> pa.Table:
+    """Return the row that a unit makes of all rows of one group; none, if HAVING leaves it out."""
+    grouping, rows = stage.grouping, whole(few.rows)
+    partials = Partials(grouping)
+    partials.add(weighted(rows, np.ones(rows.num_rows, np.int64)) if grouping.changes else rows)
+    blocks = [(0, number, block) for number, block in partials.blocks()]
+    ends = [Tick(plan.number, closed=True) for plan in stage.inputs]
+    with tempfile.TemporaryDirectory() as folder:
+        unit = GroupUnit(stage, 0, Path(folder), Tuning(), empty(1, len(stage.inputs)))
+        made = pa.Table.from_batches(unit.run(0, blocks, ends), stage.emitted)
+    return made.select(stage.schema.names)

@@ -56,7 +56,7 @@ class Incoming:
         """Return the rows of a source that join: those that are read, not deleted, and in time."""
         hits = {n: self._scans.hits[n] for n in scanned.ids}
         found = self._sift(plan, scanned.rows, [(n,) for n in scanned.ids], self._dead.of_source(plan.source))
-        gone = self._withdrawn(plan, found.kept)
+        gone = self._withdrawn(plan, found.kept) if not level.upsert else {}
         early: dict[int, Verdict] = {
             n: Unread(hit.by.batch) for n, hit in hits.items() if not hit.by.done
         } | gone

@@ -52,6 +52,11 @@ class Level:
         return () if isinstance(self.root, Leaf) else tuple(self.root.forms())
 
     @property
+    def upsert(self) -> bool:
+        """Whether its rows are the last ones of their keys."""
+        return any(form.kind == "upsert" for form in self.forms)
+
+    @property
     def equal(self) -> tuple[Equal, ...]:
         """All columns that are equal in a match."""
         return tuple(pair for form in self.forms for pair in form.equal)

@@ -30,6 +30,10 @@ MOST = 100_000  # rows that are kept of one input
 Wanted = Callable[[pa.RecordBatch], npt.NDArray[np.bool_]]
 
 
+class TooMany(SpecError):
+    """More rows are asked for than are looked at."""
+
+
 @dataclass(frozen=True)
 class Hit:
     """A row that was kept."""
@@ -80,7 +84,7 @@ class Scans:
                     kept.append(pa.Table.from_batches([rows.take(pa.array(found))]))
                     ids += self._noted(plan, (role, shown), slice, places[found], weights[found], before)
                 if len(ids) > MOST:
-                    raise SpecError(
+                    raise TooMany(
                         f"input {name}: more than {MOST:,} rows are asked for; narrow the condition"
                     )
         return Scanned(pa.concat_tables(kept).combine_chunks(), tuple(ids), count, tuple(notes))

@@ -1,13 +1,13 @@
 """Follows rows of inputs through the stages of a query, to the result or to where they are lost.
 
-    rows ─► sift ─► late? ─► partners, read by key ─► match ─► rows of the stage ─► next stage … ─► result, or its groups
+    rows ─► sift ─► late? ─► partners, read by key ─► match ─► rows of the stage ─► next stage … ─► result
 
 Partners that are rows of an earlier stage are found by the input that their key comes from, and joined first.
+Groups, partitions of window functions and keys of upserts are read whole (`remade`).
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,31 +16,26 @@ import pyarrow as pa
 from joinlib.apart import apart
 from joinlib.compiled import Compiled
 from joinlib.errors import SpecError
-from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, selected
-from joinlib.model.time import ALWAYS, NEVER
 from joinlib.why.dead import Dead
-from joinlib.why.few import Few, table, whole
-from joinlib.why.groups import groups, released
+from joinlib.why.few import Few, Origin, concat, table, whole
 from joinlib.why.incoming import Incoming
 from joinlib.why.looked import kept_table
 from joinlib.why.match import Matching, Nearest
 from joinlib.why.near import Near
 from joinlib.why.node import Level, level_of
 from joinlib.why.progress import Progress
-from joinlib.why.scan import Scanned, Scans, Wanted
+from joinlib.why.remade import Remade
+from joinlib.why.scan import Scanned, Scans, TooMany, Wanted
 from joinlib.why.sift import Dropped, Sifted, key_mask, stored_value
 from joinlib.why.verdict import (
     Beyond,
-    Counted,
     Failed,
     Found,
-    Limit,
     ResultRow,
     SourceRow,
-    TooLate,
     Verdict,
 )
 
@@ -61,6 +56,16 @@ class Trace:
         self._dead = Dead(plan)
         self._incoming = Incoming(progress, scans, shown, self._dead)
         self._tables = plan.source.tables
+        self._remade = Remade(
+            self.pipeline,
+            progress,
+            scans,
+            self._incoming,
+            self._dead,
+            lambda *given: self._read(*given)[0].kept,
+            self._say,
+            self._rows_of,
+        )
         self.verdicts: dict[int, list[Verdict]] = defaultdict(list)
         self.asked: frozenset[int] = frozenset()
 
@@ -93,32 +98,20 @@ class Trace:
     def _onward(self, level: Level, leaf: int, sifted: Sifted) -> None:
         """Join rows that have come to a level, and follow what comes out."""
         stage = self.pipeline.stages[level.number]
-        if isinstance(stage, GroupStage) and self._is_result(level.number):
-            self._count(level.number, stage.grouping, sifted.kept)
-            return
-        if (what := _beyond(stage)) is not None:
-            self._all(sifted.kept, Beyond(what[0]))
-            return
         try:
-            made = self._joined(level, leaf, sifted, self.asked)
-            if made.origins:
-                self._emitted(level.last, self._rows(level.last, made))
+            if (what := _beyond(stage)) is not None:
+                raise NotFollowed(what[0])
+            if (made := self._made(level, leaf, sifted, self.asked)).origins:
+                self._emitted(level.last, made)
+        except TooMany:  # of the same group or partition, to which no condition is of use
+            if isinstance(stage, GroupStage) and self._is_result(level.number):
+                self._remade.counted(level, stage.grouping, sifted.kept, self.asked)
+            elif isinstance(stage, GroupStage | OverStage):
+                self._all(sifted.kept, Beyond("its row is made of more rows than are looked at"))
+            else:
+                raise
         except NotFollowed as found:
             self._all(sifted.kept, Beyond(str(found)))
-
-    def _count(self, number: int, grouping: Grouping, few: Few) -> None:
-        """Note in which groups of a stage rows count; its rows are results."""
-        watermark = self._progress.watermark(number)
-        limit = Limit(None, watermark, *self._progress.holder(number), watermark == ALWAYS)
-        now = released(grouping, few, [watermark] * len(few.origins))
-        before = (self._incoming.watermark_before(number, origin) for origin in few.origins)
-        then = released(grouping, few, [watermark if known else NEVER for watermark, known in before])
-        for origin, group, out, late in zip(few.origins, groups(grouping, few), now, then, strict=True):
-            rows = tuple(sorted(map(self.row_of, origin), key=self._place))
-            until = replace(limit, over=limit.over or out) if grouping.final_close else None
-            verdict = TooLate(group) if late else Counted(group, rows, until, grouping.release is not None)
-            for one in self.asked.intersection(origin):
-                self.verdicts[one].append(verdict)
 
     def _rows(self, number: int, made: Few) -> Few:
         """Return the rows of a stage that are made of joined rows: looked up in tables, in the stage's columns.
@@ -169,17 +162,16 @@ class Trace:
             self.verdicts[number].append(verdict)
 
     def _all(self, few: Few, verdict: Verdict) -> None:
-        for number in self.asked.intersection(n for origin in few.origins for n in origin):
+        self._say(self.asked.intersection(n for origin in few.origins for n in origin), verdict)
+
+    def _say(self, rows: Iterable[int], verdict: Verdict) -> None:
+        for number in rows:
             self.verdicts[number].append(verdict)
 
     def _found(self, name: str, few: Few) -> None:
         columns = few.rows.column_names
         rows = [
-            ResultRow(
-                name,
-                tuple((c, row[c]) for c in columns),
-                tuple(sorted(map(self.row_of, origin), key=self._place)),
-            )
+            ResultRow(name, tuple((c, row[c]) for c in columns), self._rows_of(origin))
             for row, origin in zip(few.rows.to_pylist(), few.origins, strict=True)
         ]
         for number in self.asked:
@@ -191,11 +183,30 @@ class Trace:
         names = [self._shown(plan) for plan in self.pipeline.inputs]
         return names.index(row.alias), row.file, row.partition or 0, row.at
 
+    def _rows_of(self, origin: Origin) -> tuple[SourceRow, ...]:
+        """Return where the rows came from of which one was made, in the order of the inputs."""
+        return tuple(sorted(map(self.row_of, origin), key=self._place))
+
     def row_of(self, number: int) -> SourceRow:
         """Return where a row came from."""
         return self._scans.hits[number].row
 
-    # --- joins -------------------------------------------------------------------------------------
+    # --- rows of stages ----------------------------------------------------------------------------
+
+    def _made(self, level: Level, leaf: int, given: Sifted, asked: frozenset[int]) -> Few:
+        """Return the rows of a stage that come of some rows of one of its inputs.
+
+        Raises:
+            NotFollowed: They cannot be told.
+        """
+        stage = self.pipeline.stages[level.number]
+        if isinstance(stage, GroupStage):
+            return self._remade.grouped(level, stage, given.kept, asked)
+        if isinstance(stage, OverStage):
+            return self._remade.ranked(level, stage.over, given.kept, asked)
+        if level.upsert:
+            return self._rows(level.last, self._remade.latest(level, given.kept, asked))
+        return self._rows(level.last, self._joined(level, leaf, given, asked))
 
     def _joined(self, level: Level, leaf: int, given: Sifted, asked: frozenset[int]) -> Few:
         """Return the rows that a level makes of some rows of one of its inputs."""
@@ -265,13 +276,9 @@ class Trace:
         union = isinstance(below.root, Leaf)
         for one in range(len(below.inputs)) if union else [leaf]:
             read, _ = self._read(below, below.inputs[one], (column,), values if source is not None else None)
-            few = self._joined(below, one, read, frozenset(n for o in read.kept.origins for n in o))
-            parts.append(self._rows(plan.upstream, few))
+            parts.append(self._made(below, one, read, frozenset(n for o in read.kept.origins for n in o)))
             gone += self._dropped(read, parts[-1], column, columns[0]) if source is not None else []
-        made = Few(
-            pa.concat_tables([part.rows for part in parts]), tuple(o for part in parts for o in part.origins)
-        )
-        found = self._incoming.passed_on(level, plan, made)
+        found = self._incoming.passed_on(level, plan, concat(parts))
         return Sifted(found.kept, (*found.lost, *gone))
 
     def _dropped(self, read: Sifted, made: Few, column: str, key: str) -> list[Dropped]:
@@ -315,10 +322,8 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _beyond(stage: AnyStage) -> tuple[str, str] | None:
     """Return what a stage does with rows that are not followed, and what comes out of it; None if they are."""
-    if isinstance(stage, GroupStage):
-        return "groups are made of it", "groups"
-    if isinstance(stage, OverStage):
-        return "window functions are computed over it", "rows of window functions"
-    if "upsert" in {operator.kind for operator in stage.operators}:
+    if isinstance(stage, OverStage) and stage.over.present is not None:
+        return "it comes and goes with the watermark", "rows that come and go with the watermark"
+    if any(operator.partial for operator in stage.operators):
         return "it replaces the row of its key, or is replaced by a later one", "the last rows of their keys"
     return None

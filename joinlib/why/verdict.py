@@ -65,6 +65,13 @@ class Withdrawn:
 
 
 @dataclass(frozen=True)
+class Replaced:
+    """A later row of an upsert has its key."""
+
+    by: SourceRow
+
+
+@dataclass(frozen=True)
 class Limit:
     """Until when a row waits for partners, or to be emitted without one."""
 
@@ -158,10 +165,36 @@ class Counted:
 
 
 @dataclass(frozen=True)
+class Grouped:
+    """It counts in a group whose row goes on within the query."""
+
+    group: RowGroup
+    limit: Limit | None  # until when the group waits to go on; None: it has
+    timed: bool  # whether it waits for the watermark, and not for the end of the inputs
+
+
+@dataclass(frozen=True)
 class TooLate:
     """Its group had come out before it came."""
 
     group: RowGroup
+
+
+@dataclass(frozen=True)
+class Unqualified:
+    """A condition on its window functions, or on its group, is false or NULL."""
+
+    clause: str
+    values: tuple[tuple[str, object], ...] = ()  # of the window functions, as the SQL has them
+    first: SourceRow | None = None  # the first row of its partition; None: it is that
+
+
+@dataclass(frozen=True)
+class Unsettled:
+    """Its window functions are computed, and it comes out once no row can change them any more."""
+
+    limit: Limit
+    timed: bool  # whether it waits for the watermark, and not for the end of the inputs
 
 
 @dataclass(frozen=True)
@@ -201,6 +234,7 @@ Verdict: TypeAlias = (
     | Failed
     | Unread
     | Withdrawn
+    | Replaced
     | NoPartner
     | TooFar
     | Unmatched
@@ -209,7 +243,10 @@ Verdict: TypeAlias = (
     | Excludes
     | Waiting
     | Counted
+    | Grouped
     | TooLate
+    | Unqualified
+    | Unsettled
     | Beyond
     | Found
 )

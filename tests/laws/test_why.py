@@ -2,16 +2,22 @@
 
 import random
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from joinlib.why import answer
-from joinlib.why.verdict import Counted, TooLate
+from joinlib.why.remade import Remade
+from joinlib.why.scan import TooMany
+from joinlib.why.verdict import Counted, Late, Replaced, TooLate, Unqualified, Unsettled, Verdict, Withdrawn
 from tests.laws.changelog import Changelog
 from tests.laws.product import own_folder
+from tests.unit.why import lived as lives
 from tests.unit.why.lived import document, lived
 from tests.unit.why.test_whynot import ANTI, CHAIN, INNER, LEFT, SEMI, SOON, THREE
 
@@ -122,32 +128,201 @@ GROUPED = {  # by the columns of groups: the text
             " INTERVAL 2 MINUTES) o GROUP BY o.window_start, o.window_end"
         ),
     ),
+    "of sessions": (
+        3,
+        (
+            "SELECT session_window.start AS s, o.customer AS c, session_window.end AS e, count(*) AS n FROM orders o"
+            " GROUP BY session_window(o.at, '20 seconds'), o.customer"
+        ),
+    ),
     "of all rows": (0, f"SELECT count(*) AS n {JOINED}"),
 }
 
 
 @pytest.mark.parametrize("changing", [False, True], ids=["append", "changelog"])
 @pytest.mark.parametrize("name", GROUPED)
-def test_a_row_counts_once_in_each_of_its_groups(name: str, changing: bool) -> None:
-    """The rows that count in a group are as many as it counts; where groups come out once, in those that have."""
+def test_groups_are_explained(name: str, changing: bool) -> None:
+    """Each row of the result, made of all rows that count in it; of every other row it is said why it does not."""
+    sql = GROUPED[name][1]
+    found = told(sql, given(random.Random(f"{name}"), disorder_s(sql)), changing)
+    assert found.explained == found.result
+    assert found.kinds & {TooLate, Late} or changing or " JOIN " in sql, "no row comes after its group"
+
+
+@pytest.mark.parametrize("changing", [False, True], ids=["append", "changelog"])
+@pytest.mark.parametrize("name", GROUPED)
+def test_a_row_counts_once_in_each_of_its_groups(
+    name: str, changing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where they have too many rows to look at; groups that come out once are those that have."""
+
+    def too_many(*_: object) -> None:
+        raise TooMany
+
     keys, sql = GROUPED[name]
-    draw = random.Random(f"{name}")
-    with own_folder() as folder:
-        drawn = given(draw, disorder_s=60 if " JOIN " in sql else 200)
-        files = {k: v for k, v in drawn.items() if f" {k} " in sql or f" {k}," in sql}
-        more = {"output": {"mode": "changelog", "files": {"path": "out"}}} if changing else None
-        job = document(folder, sql, files, more)
-        lived(job, folder)
-        looked, *_ = answer.whynot(job, "order_id > 0 OR TRUE")
-        counted = [v for fate in looked.fates for v in fate.verdicts if isinstance(v, Counted)]
-        result = (totals if changing else results)(folder) if list(folder.glob("out/batch=*")) else Counter()
+    monkeypatch.setattr(Remade, "grouped", too_many)
+    found = told(sql, given(random.Random(f"{name}"), disorder_s(sql)), changing)
+    counted = [v for verdicts in found.said[0] for v in verdicts if isinstance(v, Counted)]
     assert all((v.limit is None) == changing for v in counted)
     groups = Counter(v.group for v in counted if v.limit is None or v.limit.over)
-    told = Counter(naive(*(value for _, value in group.keys), n) for group, n in groups.items())
-    assert told == Counter({naive(*row[:keys], row[-1]): n for row, n in result.items()})
+    count = Counter(naive(*(value for _, value in group.keys), n) for group, n in groups.items())
+    assert count == Counter({naive(*row[:keys], row[-1]): n for row, n in found.result.items()})
     assert counted
-    late = [v for fate in looked.fates for v in fate.verdicts if isinstance(v, TooLate)]
-    assert late or changing or " JOIN " in sql, "no row comes after its group"
+
+
+RANKED = "row_number() OVER (PARTITION BY {0}.customer ORDER BY {0}.at{1})"
+OVER = {
+    "the last of each": f"SELECT o.order_id, o.customer, o.amount FROM orders o QUALIFY {RANKED.format('o', ' DESC')} = 1",
+    "a few of each, nested": (
+        "SELECT order_id, amount, n FROM (SELECT o.order_id, o.amount, rank() OVER (PARTITION BY o.customer ORDER BY o.amount) AS n"
+        " FROM orders o) q WHERE n <= 2"
+    ),
+    "before and so far": (
+        "SELECT o.order_id, lag(o.amount) OVER (PARTITION BY o.customer ORDER BY o.at) AS b,"
+        " sum(o.amount) OVER (PARTITION BY o.customer ORDER BY o.at) AS s FROM orders o"
+    ),
+    "of the whole partition": (
+        "SELECT o.order_id, o.amount, max(o.amount) OVER (PARTITION BY o.customer, o.order_id) AS most FROM orders o"
+    ),
+    "of two orders": (
+        "SELECT o.order_id, row_number() OVER (PARTITION BY o.customer ORDER BY o.at, o.amount) AS n,"
+        " count(o.order_id) OVER (PARTITION BY o.customer ORDER BY o.at ROWS 2 PRECEDING) AS c FROM orders o"
+    ),
+    "all rows": "SELECT o.order_id, row_number() OVER (ORDER BY o.at) AS n FROM orders o",
+    "above a join": f"SELECT o.order_id, p.paid, {RANKED.format('o', ', p.paid')} AS n {JOINED}",
+    "below a join": (
+        f"SELECT q.order_id, q.n, p.paid FROM (SELECT o.order_id, o.at, {RANKED.format('o', '')} AS n FROM orders o) q"
+        " JOIN payments p ON q.order_id = p.order_id AND p.at BETWEEN q.at AND q.at + INTERVAL 1 MINUTE"
+    ),
+    "above a union": (
+        "SELECT order_id, x, row_number() OVER (PARTITION BY order_id ORDER BY at) AS n FROM (SELECT o.order_id, o.amount AS x, o.at"
+        " FROM orders o UNION ALL SELECT p.order_id, p.paid, p.at FROM payments p) u"
+    ),
+}
+
+
+CHANGING = (  # what comes later changes them
+    "the last of each",
+    "a few of each, nested",
+    "of the whole partition",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "changing"),
+    [(name, changing) for name in OVER for changing in (False, True) if changing or name not in CHANGING],
+)
+def test_rows_of_window_functions_are_explained(name: str, changing: bool) -> None:
+    """Each row of the result, as often as it is there; of every other row it is said why it is not."""
+    sql = OVER[name]
+    found = told(sql, given(random.Random(f"{name}"), disorder_s(sql)), changing)
+    assert found.explained == found.result
+    if name.startswith(("the last", "a few")):
+        assert Unqualified in found.kinds
+    elif " JOIN " not in sql and not changing:
+        assert {Late, Unsettled} <= found.kinds
+
+
+COUNTS = "SELECT o.customer AS c, count(*) AS n, sum(o.amount) AS s, min(o.amount) AS m FROM orders o GROUP BY o.customer"
+BY_ID = "SELECT p.order_id AS k, count(*) AS n, max(p.paid) AS m FROM payments p GROUP BY p.order_id"
+MINUTELY = "SELECT date_trunc('minute', o.at) AS m, o.customer AS c, count(DISTINCT o.amount) AS n FROM orders o GROUP BY 1, 2"
+INNER_GROUPS = {
+    "below a filter": f"SELECT g.c, g.n FROM ({COUNTS}) g WHERE g.n > 5",
+    "below a filter, minutes": f"SELECT g.m, g.n FROM ({MINUTELY}) g WHERE g.n > 1",
+    "below a join, minutes": (
+        f"SELECT g.m, g.n, p.paid FROM ({MINUTELY}) g JOIN payments p ON g.c = p.order_id AND p.at BETWEEN g.m AND g.m + INTERVAL 1 MINUTE"
+    ),
+    "below the first few": f"SELECT g.c, g.s FROM ({COUNTS}) g ORDER BY g.s DESC, g.c LIMIT 2",
+    "with HAVING": f"SELECT g.c, g.s FROM ({COUNTS} HAVING min(o.amount) > 3) g WHERE g.s > 0",
+    "partners": f"SELECT o.order_id, o.amount, g.n, g.m FROM orders o JOIN ({BY_ID}) g ON o.order_id = g.k",
+    "partners that may lack": f"SELECT o.order_id, g.m FROM orders o LEFT JOIN ({BY_ID}) g ON o.order_id = g.k WHERE o.amount > 9",
+    "of groups": f"SELECT g.n, sum(g.s) AS s FROM ({COUNTS}) g GROUP BY g.n",
+    "of a join": f"SELECT g.c, g.n FROM (SELECT o.customer AS c, count(*) AS n {JOINED} GROUP BY o.customer) g WHERE g.n > 1",
+}
+
+
+@pytest.mark.parametrize("name", INNER_GROUPS)
+def test_rows_made_of_groups_are_explained(name: str) -> None:
+    """Groups whose rows go on within the query."""
+    found = told(INNER_GROUPS[name], given(random.Random(f"{name}")), "minutes" not in name)
+    assert found.explained == found.result
+    assert found.result
+
+
+UPSERTS = {
+    "alone": "SELECT o.order_id, o.amount FROM orders o WHERE o.amount > 20",
+    "a join": "SELECT o.order_id, o.amount, p.paid FROM orders o JOIN payments p ON o.order_id = p.order_id",
+    "a left join": "SELECT o.order_id, p.paid FROM orders o LEFT JOIN payments p ON o.order_id = p.order_id",
+    "by another column": "SELECT a.order_id, b.order_id AS other FROM orders a JOIN orders b ON a.customer = b.customer",
+    "groups": "SELECT o.customer, count(*) AS n FROM orders o JOIN payments p ON o.order_id = p.order_id GROUP BY o.customer",
+    "numbers": (
+        "SELECT o.order_id, row_number() OVER (PARTITION BY o.customer ORDER BY o.amount, o.order_id) AS n FROM orders o"
+    ),
+}
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+@pytest.mark.parametrize("name", UPSERTS)
+def test_rows_of_upserts_are_explained(name: str, deleting: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last row of each key; of every other event it is said what has replaced it."""
+    sql = UPSERTS[name]
+    monkeypatch.setitem(lives.SCHEMAS, "orders", "order_id BIGINT, customer BIGINT, amount BIGINT, op STRING")
+    monkeypatch.setitem(lives.SCHEMAS, "payments", "order_id BIGINT, paid BIGINT")
+    draw = random.Random(f"{name}")
+    drawn = {
+        "orders": [[_event(draw, deleting) for _ in range(8)] for _ in range(4)],
+        "payments": [[f"{draw.randint(1, 8)},{draw.randint(1, 50)}" for _ in range(3)] for _ in range(4)],
+    }
+    upserts = {"orders": {"upsert": {"key": ["order_id"]}, "changes": {"op": "op"}}}
+    found = told(sql, drawn, changing=True, of_inputs=upserts)
+    assert found.explained == found.result
+    assert found.result
+    assert {Replaced, *([Withdrawn] if deleting else [])} <= found.kinds
+
+
+def _event(draw: random.Random, deleting: bool) -> str:
+    op = "D" if deleting and draw.random() < 0.3 else "I"
+    return f"{draw.randint(1, 8)},{draw.randint(1, 3)},{draw.randint(1, 50)},{op}"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is said of a job's rows, and its result."""
+
+    explained: Counter[tuple[object, ...]]
+    said: list[list[tuple[Verdict, ...]]]  # by input and row
+    result: Counter[tuple[object, ...]]
+
+    @property
+    def kinds(self) -> set[type[Verdict]]:
+        return {type(verdict) for rows in self.said for verdicts in rows for verdict in verdicts}
+
+
+def told(
+    sql: str,
+    drawn: Mapping[str, Sequence[Sequence[str]]],
+    changing: bool,
+    of_inputs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Told:
+    """Run a job, and ask of all rows."""
+    with own_folder() as folder:
+        files = {k: v for k, v in drawn.items() if f" {k} " in sql or f" {k}," in sql}
+        more = {"output": {"mode": "changelog", "files": {"path": "out"}}} if changing else None
+        job = document(folder, sql, files, more, of_inputs)
+        lived(job, folder)
+        rows, notes = answer.why(job, "order_id > 0 OR TRUE")
+        said = [[f.verdicts for f in looked.fates] for looked in answer.whynot(job, "order_id > 0 OR TRUE")]
+        result = (totals if changing else results)(folder) if list(folder.glob("out/batch=*")) else Counter()
+    explained = Counter(naive(*(value for _, value in row.values)) for row in rows)
+    found = Told(explained, said, Counter({naive(*row): n for row, n in result.items()}))
+    assert all(verdicts for rows in said for verdicts in rows), "nothing is said of a row"
+    assert not notes or Counted in found.kinds
+    return found
+
+
+def disorder_s(sql: str) -> int:
+    """By how much rows are out of order, so that some are late."""
+    return 60 if " JOIN " in sql else 200
 
 
 def naive(*row: object) -> tuple[object, ...]:

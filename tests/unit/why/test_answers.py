@@ -10,6 +10,7 @@ from jobs.cli.summary import near
 from jobs.cli.why import why, whynot
 from joinlib.errors import SpecError
 from joinlib.spec.model import StreamJoin
+from joinlib.why import scan
 from tests.laws.product import own_folder
 from tests.unit.why import lived as lives
 from tests.unit.why.lived import document, lived
@@ -160,11 +161,15 @@ MINUTES = "SELECT date_trunc('minute', o.at) AS m, count(*) AS n FROM orders o G
 @pytest.mark.parametrize(
     ("sql", "more", "expected"),
     [
-        (GROUPED, CHANGELOG, "counts in the group o.customer = 7, which is in the result"),
-        (f"{GROUPED} HAVING count(*) > 5", CHANGELOG, "which is in the result, if `count(*) > 5`"),
+        (GROUPED, CHANGELOG, "counts in the group o.customer = 7\n    is in the result"),
+        (
+            f"{GROUPED} HAVING count(*) > 5",
+            CHANGELOG,
+            "in the group o.customer = 7\n    left out by `count(*) > 5`",
+        ),
         (GROUPED, {}, "counts in the group o.customer = 7, which comes out when the inputs end"),
         ("SELECT count(*) AS n FROM orders o", {}, "counts in the only group"),
-        ("SELECT DISTINCT o.customer FROM orders o", {}, "the group o.customer = 7, which is in the result"),
+        ("SELECT DISTINCT o.customer FROM orders o", {}, "the group o.customer = 7\n    is in the result"),
         (
             MINUTES,
             {},
@@ -190,17 +195,82 @@ def test_a_group_that_has_come_out(folder: Path) -> None:
     later = [order(2, "13:00:00")]
     job = document(folder, MINUTES, {"orders": [[order(4711)], later, later, [order(4712)]]})
     lived(job, folder)
-    assert "12:00, which has come out" in whynot(job, "o.order_id = 4711")
+    assert "12:00\n    is in the result" in whynot(job, "o.order_id = 4711")
     assert "12:00 had come out when it came, and takes no more rows" in whynot(job, "o.order_id = 4712")
 
 
+LAST = "SELECT o.order_id FROM orders o QUALIFY row_number() OVER (PARTITION BY o.customer ORDER BY o.at DESC) = 1"
+NUMBERED = "SELECT o.order_id, row_number() OVER (PARTITION BY o.customer ORDER BY o.at) AS n FROM orders o"
+
+
+@pytest.mark.parametrize(
+    ("sql", "more", "files", "expected"),
+    [
+        (
+            LAST,
+            CHANGELOG,
+            [[order(4711)], [order(2, "13:00:00")]],
+            "row_number() OVER (PARTITION BY customer ORDER BY at DESC) = 1`: it is 2; first is orders o at",
+        ),
+        (LAST, CHANGELOG, [[order(2)], [order(4711, "13:00:00")]], "is in the result"),
+        (NUMBERED, {}, [[order(4711)], [order(2, "13:00:00")]], "is in the result"),
+        (
+            NUMBERED,
+            {},
+            [[order(4711)]],
+            (
+                "comes out when the watermark has passed it, as rows before it may still come;"
+                " the watermark is 2026-01-01 11:59:50, held back by orders"
+            ),
+        ),
+        (NUMBERED, {}, [[order(2, "13:00:00")], [order(4711)]], "late by 59m50s behind the watermark"),
+        (
+            (
+                "SELECT q.order_id FROM (SELECT o.order_id, o.at, o.customer FROM orders o"
+                " QUALIFY row_number() OVER (PARTITION BY o.customer ORDER BY o.at) <= 1) q"
+                " JOIN payments p ON p.order_id = q.order_id AND p.at BETWEEN q.at AND q.at + INTERVAL 1 HOUR"
+            ),
+            {},
+            [[order(2, "11:00:00"), order(4711)], [order(3, "13:00:00")]],
+            "left out by `row_number() OVER (PARTITION BY customer ORDER BY at) <= 1`: it is 2; first is orders o at",
+        ),
+    ],
+)
+def test_a_row_with_window_functions(
+    folder: Path, sql: str, more: dict[str, object], files: list[list[str]], expected: str
+) -> None:
+    """Its place in its partition, and when it comes out."""
+    given = {"orders": files} | ({"payments": BOTH["payments"]} if " payments " in sql else {})
+    lived(job := document(folder, sql, given, more), folder)
+    assert expected in whynot(job, "o.order_id = 4711")
+
+
 def test_what_a_group_was_made_of(folder: Path) -> None:
-    """The rows that meet the condition, with their partners."""
+    """All of its rows, with their partners."""
     job = document(folder, GROUPED, BOTH, CHANGELOG)
     lived(job, folder)
-    lines = why(job, "o.customer = 7").splitlines()
+    lines = why(job, "o.order_id = 4711").splitlines()
+    assert lines[0] == "customer = 7, n = 2"
+    assert [line.split(":")[0].strip() for line in lines[1:]] == ["from orders o"] * 2 + [
+        "from payments p"
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"), [("joinlib.why.scan.MOST", 1), ("joinlib.why.remade.MOST_GROUPS", 0)]
+)
+def test_more_rows_or_groups_than_are_looked_at(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    """The group is named, with the rows that meet the condition."""
+    job = document(folder, f"{GROUPED} HAVING count(*) > 1", BOTH, CHANGELOG)
+    lived(job, folder)
+    monkeypatch.setattr(limit, most)
+    said = "counts in the group o.customer = 7, which is in the result, if `count(*) > 1`"
+    assert said in whynot(job, "o.order_id = 4711")
+    lines = why(job, "o.order_id = 4711").splitlines()
     assert lines[0] == "the group o.customer = 7"
-    assert [line.split(":")[0].strip() for line in lines[1:5]] == ["from orders o", "from payments p"] * 2
+    assert [line.split(":")[0].strip() for line in lines[1:3]] == ["from orders o", "from payments p"]
     assert lines[-1].startswith("note: groups are shown with the rows that meet the condition")
 
 
@@ -257,26 +327,26 @@ def test_a_table_that_is_looked_up(folder: Path, sql: str, expected: str) -> Non
     assert why(job, "order_id = 4711").startswith("order_id = 4711") == (expected == "is in the result")
 
 
-def test_what_is_not_followed_is_a_note(folder: Path) -> None:
+def test_what_is_not_followed_is_a_note(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not an answer that there is no such row."""
     sql = f"SELECT g.n FROM ({GROUPED}) g ORDER BY g.n LIMIT 3"
     job = document(folder, sql, BOTH, CHANGELOG)
     lived(job, folder)
-    assert "note: rows of orders are not followed where groups are made of it" in why(
-        job, "o.order_id = 4711"
-    )
+    monkeypatch.setattr(scan, "MOST", 1)
+    said = "its row is made of more rows than are looked at"
+    assert f"note: rows of orders are not followed where {said}" in why(job, "o.order_id = 4711")
+    assert f"{said}: from here on" in whynot(job, "o.order_id = 4711")
 
 
 def test_partners_that_are_groups(folder: Path) -> None:
-    """Nothing is guessed of them."""
+    """They are made again."""
     sql = (
         "SELECT o.order_id, g.n FROM orders o"
         " JOIN (SELECT order_id, count(*) AS n FROM payments GROUP BY order_id) g ON o.order_id = g.order_id"
     )
     job = document(folder, sql, BOTH, {"output": {"mode": "changelog", "files": {"path": "out"}}})
     lived(job, folder)
-    assert "its partners are groups: from here on" in whynot(job, "o.order_id = 4711")
-    assert "note: rows of orders are not followed where" in why(job, "o.order_id = 4711")
+    assert why(job, "o.order_id = 4711").startswith("order_id = 4711, n = 1\n  from payments: ")
 
 
 def test_names_of_the_text(folder: Path) -> None:

@@ -26,7 +26,7 @@ from joinlib.why.verdict import (
     Failed,
     Filtered,
     Found,
-    Grouped,
+    InGroup,
     KeyIsNull,
     Late,
     Limit,
@@ -252,7 +252,7 @@ def _(verdict: Counted) -> str:
 
 
 @said.register
-def _(verdict: Grouped) -> str:
+def _(verdict: InGroup) -> str:
     group = f"counts in {_group(verdict.group)}"
     if verdict.limit is None:
         return group

@@ -30,7 +30,7 @@ from joinlib.why.scan import Scans, TooMany
 from joinlib.why.verdict import (
     Counted,
     Filtered,
-    Grouped,
+    InGroup,
     Late,
     Limit,
     Replaced,
@@ -117,7 +117,7 @@ class Remade:
         own, first = asked.intersection(origin), members.take([0])
         [group], [out] = groups(grouping, first), released(grouping, first, [limit.watermark_us])
         waits = grouping.final_close and not (limit.over or out)
-        self.say(own, Grouped(group, limit if waits else None, grouping.release is not None))
+        self.say(own, InGroup(group, limit if waits else None, grouping.release is not None))
         if waits:
             return Few(stage.schema.empty_table(), ())
         row = row_of_group(stage, members)

@@ -165,7 +165,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Grouped:
+class InGroup:
     """It counts in a group whose row goes on within the query."""
 
     group: RowGroup
@@ -243,7 +243,7 @@ Verdict: TypeAlias = (
     | Excludes
     | Waiting
     | Counted
-    | Grouped
+    | InGroup
     | TooLate
     | Unqualified
     | Unsettled

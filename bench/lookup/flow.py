@@ -1,4 +1,4 @@
-"""The whole way of rows that meet tables, through Spark on two cores: `python bench/lookup/flow.py
+"""The whole way of rows that meet tables, on two cores: `python bench/lookup/flow.py
 [--quick]`.
 
     files ─► map tasks ─► exchange ─► units ─► lookup in a warm cache of 1 M keys ─► counted and dropped

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from joinlib.lookup.postgres import PostgresTable
 from joinlib.lookup.task import TableTask
 from joinlib.plan import JoinOptions, SourceInput, build
 from joinlib.postgres import PostgresConfig
-from joinlib.postgres.connection import kept
+from joinlib.postgres.connection import connected
 
 SLICES = 96  # of a quarter of an hour, for each road
 TABLE = pa.schema([(name, pa.int64()) for name in ("k", "low", "high", "n")])
@@ -35,9 +36,20 @@ def ranged(quick: bool, known: Result, runs: int) -> Iterator[Result]:
             continue
         draw, roads = np.random.default_rng(9), (1 << bits) // SLICES
         index = "CREATE INDEX ON t (k, low, high)"
-        with table_of(_slices(roads), index) as config, tempfile.TemporaryDirectory() as folder:
+        with (
+            table_of(_slices(roads), index) as config,
+            tempfile.TemporaryDirectory() as folder,
+            connected(config) as connection,
+            connection.cursor() as row,  # each keeps its statement prepared
+            connection.cursor() as batch,
+        ):
             found[str(bits)] = {}
-            for way, (rows, ask) in _ways(config, Path(folder)).items():
+            ways = {
+                "one query a row": (1, partial(_asked, row, ROW, lambda column: column)),
+                "one query a batch": (10_000, partial(_asked, batch, BATCH, _listed)),
+                "kept whole": (10_000, _kept(config, Path(folder))),
+            }
+            for way, (rows, ask) in ways.items():
                 count = 300 if rows == 1 else 30
                 batches = [
                     (draw.integers(0, roads, rows), draw.integers(0, SLICES * 15, rows)) for _ in range(count)
@@ -61,24 +73,13 @@ def _timed(ask: Ask, batches: list[tuple[np.ndarray, np.ndarray]]) -> Result:
     return {"rows/s": len(batches[0][0]) / middle, "ms": 1000 * middle}
 
 
-def _ways(config: PostgresConfig, folder: Path) -> dict[str, tuple[int, Ask]]:
-    """Of each way, the rows that it is asked for together."""
-    return {
-        "one query a row": (1, partial(_asked, config, ROW, lambda column: column)),
-        "one query a batch": (10_000, partial(_asked, config, BATCH, _listed)),
-        "kept whole": (10_000, _kept(config, folder)),
-    }
-
-
 def _listed(column: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column)
 
 
-def _asked(config: PostgresConfig, sql: str, given: Column, keys: np.ndarray, minutes: np.ndarray) -> int:
-    bound = pa.record_batch([given(pa.array(keys)), given(pa.array(minutes))], ["k", "v"])
-    with kept(config) as connection, connection.cursor() as cursor:
-        cursor.execute(sql, bound)
-        return int(cursor.fetch_arrow_table().num_rows)
+def _asked(cursor: Any, sql: str, given: Column, keys: np.ndarray, minutes: np.ndarray) -> int:
+    cursor.execute(sql, pa.record_batch([given(pa.array(keys)), given(pa.array(minutes))], ["k", "v"]))
+    return int(cursor.fetch_arrow_table().num_rows)
 
 
 def _kept(config: PostgresConfig, folder: Path) -> Ask:

@@ -216,12 +216,12 @@ def ranged(found: Found) -> list[str]:
 
 
 def flow(found: Found) -> list[str]:
-    """From file to result, through Spark."""
+    """From file to result."""
     ways = {way: f for way, f in found.items() if isinstance(f, dict)}
     batch = next(iter(ways.values()))["batch rows"]
     head = [
         (
-            f"through Spark, two cores, {found['units']} units, {found['keys']:,} keys, batches of {batch:,}"
+            f"end to end, two cores, {found['units']} units, {found['keys']:,} keys, batches of {batch:,}"
             " rows"
         ),
         "rows/s",

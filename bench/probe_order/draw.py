@@ -74,12 +74,14 @@ def _spent(runs: Runs) -> Iterator[str]:
 def _rules(runs: Runs) -> Iterator[str]:
     cpu, tuples, least = by_rule(runs, "cpu"), by_rule(runs, "tuples"), noise(runs)
     yield from (f"\n## Initial orders: {runs[0]['kind']}\n", _told(runs), *_spent(runs), "")
-    yield "| rule | CPU s, mean | least | most | dpPick takes | is faster in | beyond noise in | tuples, mean | most |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    won = ("dpPick takes", "round by round", "is faster in", "beyond noise in")
+    yield f"| rule | CPU s, mean | least | most | {' | '.join(won)} | tuples, mean | most |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for rule, seconds in cpu.items():
         ratios = [ours / theirs for ours, theirs in zip(cpu["auto"], seconds, strict=True)]
         wins = [
             f"{mean(ratios) - 1:+.1%}",
+            _by_round(runs, rule),
             f"{sum(r < 1 for r in ratios)} of {len(ratios)}",
             "?"
             if isnan(least)
@@ -87,9 +89,19 @@ def _rules(runs: Runs) -> Iterator[str]:
         ]
         yield (
             f"| {rule} | {mean(seconds):.2f} | {min(seconds):.2f} | {max(seconds):.2f}"
-            f" | {' | '.join(['', '', ''] if rule == 'auto' else wins)}"
+            f" | {' | '.join([''] * 4 if rule == 'auto' else wins)}"
             f" | {mean(tuples[rule]):,.0f} | {max(tuples[rule]):,.0f} |"
         )
+
+
+def _by_round(runs: Runs, rule: str) -> str:
+    """What dpPick takes of a rule's time in the round in which it takes least, and most: a round's runs are near in time."""
+    ours, theirs = (
+        {run["order"]: run["cpu"] for run in runs if run["rule"] == one} for one in ("auto", rule)
+    )
+    rounds = range(min(len(run["cpu"]) for run in runs))
+    taken = [mean(ours[order][at] / theirs[order][at] for order in theirs) - 1 for at in rounds]
+    return f"{min(taken):+.1%} to {max(taken):+.1%}" if len(taken) > 1 else ""
 
 
 def _lengths(runs: Runs) -> Iterator[str]:

@@ -7,7 +7,8 @@ Groups, partitions of window functions and keys of upserts are read whole (`rema
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -106,7 +107,7 @@ class Trace:
         except TooMany:  # of the same group or partition, to which no condition is of use
             if isinstance(stage, GroupStage) and self._is_result(level.number):
                 self._remade.counted(level, stage.grouping, sifted.kept, self.asked)
-            elif isinstance(stage, GroupStage | OverStage):
+            elif _of_many(stage):
                 self._all(sifted.kept, Beyond("its row is made of more rows than are looked at"))
             else:
                 raise
@@ -217,7 +218,8 @@ class Trace:
             known = {name: n for n in leaves for name in level.inputs[n].schema.names}
             at, keys = next(((n, k) for n in waiting if (k := _keys(level, known, n))), (waiting[0], []))
             waiting.remove(at)
-            leaves[at], nearest[at] = self._partners(level, at, keys, known, leaves)
+            with self._few_enough(level.inputs[at]):
+                leaves[at], nearest[at] = self._partners(level, at, keys, known, leaves)
         matching = Matching(level, leaves, asked, nearest, self.row_of, self._incoming.limit_of(level))
         made = matching.run()
         alone = {one: why for one, why in matching.missed.items() if one not in matching.lost}
@@ -242,6 +244,16 @@ class Trace:
         if not len(values):
             return Sifted(Few(plan.schema.empty_table(), ()), ()), {}
         return self._read(level, plan, (its,), values)
+
+    @contextmanager
+    def _few_enough(self, partners: InputPlan) -> Iterator[None]:
+        """Go no further where partners are made of too many rows: a narrower condition would be of no use."""
+        try:
+            yield
+        except TooMany:
+            if partners.upstream is None or not _of_many(self.pipeline.stages[partners.upstream]):
+                raise
+            raise NotFollowed("its partners are made of more rows than are looked at") from None
 
     def _read(
         self, level: Level, plan: InputPlan, columns: Sequence[str], values: pa.Array | None
@@ -318,6 +330,11 @@ def _selected(stage: AnyStage, made: Few) -> Few:
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _of_many(stage: AnyStage) -> bool:
+    """Whether rows of a stage are made of many."""
+    return isinstance(stage, GroupStage | OverStage)
 
 
 def _beyond(stage: AnyStage) -> tuple[str, str] | None:

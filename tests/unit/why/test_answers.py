@@ -338,15 +338,20 @@ def test_what_is_not_followed_is_a_note(folder: Path, monkeypatch: pytest.Monkey
     assert f"{said}: from here on" in whynot(job, "o.order_id = 4711")
 
 
-def test_partners_that_are_groups(folder: Path) -> None:
-    """They are made again."""
+def test_partners_that_are_groups(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are made again, if they have no more rows than are looked at."""
     sql = (
         "SELECT o.order_id, g.n FROM orders o"
         " JOIN (SELECT order_id, count(*) AS n FROM payments GROUP BY order_id) g ON o.order_id = g.order_id"
     )
-    job = document(folder, sql, BOTH, {"output": {"mode": "changelog", "files": {"path": "out"}}})
+    given = {"orders": [[order(1), order(4711)]], "payments": [[payment(4711), payment(4711)]]}
+    job = document(folder, sql, given, {"output": {"mode": "changelog", "files": {"path": "out"}}})
     lived(job, folder)
-    assert why(job, "o.order_id = 4711").startswith("order_id = 4711, n = 1\n  from payments: ")
+    assert why(job, "o.order_id = 4711").startswith("order_id = 4711, n = 2\n  from payments: ")
+    monkeypatch.setattr(scan, "MOST", 1)
+    assert "its partners are made of more rows than are looked at: from here on" in whynot(
+        job, "o.order_id = 4711"
+    )
 
 
 def test_names_of_the_text(folder: Path) -> None:

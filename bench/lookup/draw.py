@@ -61,7 +61,7 @@ def _latency(axis: plt.Axes, found: dict[str, Any]) -> None:
     ways = list(found)
     axis.barh(ways, [1000 * found[w]["p95"] for w in ways], color="lightgray", label="95th percentile")
     axis.barh(ways, [1000 * found[w]["median"] for w in ways], height=0.4, label="median")
-    axis.set(title="A batch of 10 000 rows at a low rate (tables 2, 4)", xlabel="ms")
+    axis.set(title="10 000 rows at a low rate (tables 2, 4)", xlabel="ms")
     axis.invert_yaxis()
     axis.legend()
 

@@ -207,7 +207,8 @@ def _draw_memory(outcomes: Raw, path: Path) -> None:
         label = one["name"].partition(": ")[2].partition(", state")[0]
         times = [at for at, _, _ in one["batches"]]
         _, results = _sums([(0, n) for _, _, n in one["batches"]])
-        (line,) = five.plot(times, [100 * n / one["results_all"] for n in results[1:]], label=label)
+        style = ":" if one["join"] == "flink" else "-"
+        (line,) = five.plot(times, [100 * n / one["results_all"] for n in results[1:]], style, label=label)
         if one["failure"] and times:
             five.plot(
                 times[-1:],
@@ -216,10 +217,10 @@ def _draw_memory(outcomes: Raw, path: Path) -> None:
                 color=line.get_color(),
                 markersize=10,
             )
-        held.plot(*zip(*one["held"], strict=True), color=line.get_color(), label=label)
+        held.plot(*zip(*one["held"], strict=True), style, color=line.get_color(), label=label)
         held.axhline(one["cap_mb"], color="0.6", linestyle="--")
     five.set_ylabel("results, % of all")
-    five.set_title("Figure 5: complete? (x: died, or stood still)", fontsize=9)
+    five.set_title("Figure 5: complete? (dotted: Flink; x: died, or stood still)", fontsize=9)
     held.set_ylabel("anonymous and shared memory, MB")
     held.set_title("held; dashed: the cap, page cache included", fontsize=9)
     for axes in (five, held):

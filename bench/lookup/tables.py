@@ -220,7 +220,7 @@ def flow(found: Found) -> list[str]:
     ways = {way: f for way, f in found.items() if isinstance(f, dict)}
     batch = next(iter(ways.values()))["batch rows"]
     head = [
-        (f"end to end, two cores, {found['units']} units, {found['keys']:,} keys, batches of {batch:,} rows"),
+        f"end to end, two cores, {found['units']} units, {found['keys']:,} keys, batches of {batch:,} rows",
         "rows/s",
         "of each run, M",
         "CPU s for 1 M rows: JVM",

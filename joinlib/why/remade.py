@@ -202,8 +202,6 @@ class Remade:
         names: what the stage calls the columns of each input.
         """
         values = few.rows.column(names.index(keys[0])).combine_chunks().unique() if keys else None
-        if values is not None and values.null_count:  # which equals nothing that is looked for
-            values = None
         parts = []
         for plan in level.inputs:
             own = () if values is None else (plan.schema.names[names.index(keys[0])],)

@@ -153,6 +153,20 @@ def test_deleted_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "that counts" in whynot(job, "o.order_id = 4711")
 
 
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [("I", "replaced by payments p at"), ("D", "deleted by payments p at")],
+)
+def test_events_of_an_upsert(folder: Path, monkeypatch: pytest.MonkeyPatch, op: str, expected: str) -> None:
+    """The event that has replaced a row is named."""
+    monkeypatch.setitem(lives.SCHEMAS, "payments", "order_id BIGINT, paid BIGINT, op STRING")
+    given = {"orders": [[order(4711)]], "payments": [["1,5,I", "4711,5,I"], [f"4711,6,{op}"]]}
+    upsert = {"upsert": {"key": ["order_id"]}, "changes": {"op": "op"}}
+    job = document(folder, INNER, given, CHANGELOG, {"payments": upsert})
+    lived(job, folder)
+    assert f"payments/0.csv, row 2, batch 0\n    {expected}" in whynot(job, "p.order_id = 4711")
+
+
 CHANGELOG = {"output": {"mode": "changelog", "files": {"path": "out"}}}
 GROUPED = "SELECT o.customer, count(*) AS n FROM orders o JOIN payments p ON o.order_id = p.order_id GROUP BY o.customer"
 MINUTES = "SELECT date_trunc('minute', o.at) AS m, count(*) AS n FROM orders o GROUP BY 1"
@@ -224,6 +238,15 @@ NUMBERED = "SELECT o.order_id, row_number() OVER (PARTITION BY o.customer ORDER 
             ),
         ),
         (NUMBERED, {}, [[order(2, "13:00:00")], [order(4711)]], "late by 59m50s behind the watermark"),
+        (  # the watermark has passed its row, and its session may still grow
+            (
+                "SELECT session_window.start AS s, count(*) AS n FROM orders o"
+                " GROUP BY session_window(o.at, '1 hour'), o.order_id"
+            ),
+            {},
+            [[order(4711)], [order(2, "12:30:00")]],
+            "comes out when the watermark has passed it, as rows before it may still come",
+        ),
         (
             (
                 "SELECT q.order_id FROM (SELECT o.order_id, o.at, o.customer FROM orders o"

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 import pyarrow as pa
 
@@ -70,21 +69,22 @@ class Remade:
         every = self.read(level, plan, keys[:1], few.rows.column(keys[0]).combine_chunks().unique())
         last = []
         for places in _together(every, keys):
-            last.append(places[-1])
-            for at, later in pairwise(places):
-                self._replaced(every.origins[at], every.origins[later], asked)
-        gone = [at for at in last if self._deletes(every.origins[at])]
-        for at in gone:
-            self.say(asked.intersection(every.origins[at]), Withdrawn(None))
-        return every.take([at for at in last if at not in gone and asked.intersection(every.origins[at])])
+            origins = [every.origins[at] for at in places]
+            for origin, later in zip(origins, [*origins[1:], None], strict=True):
+                if (gone := self._gone(origin, later)) is not None:
+                    self.say(asked.intersection(origin), gone)
+            if asked.intersection(origins[-1]) and not self._deletes(origins[-1]):
+                last.append(places[-1])
+        return every.take(last)
 
-    def _replaced(self, origin: Origin, later: Origin, asked: Asked) -> None:
-        [by] = self.rows_of(later)
+    def _gone(self, origin: Origin, later: Origin | None) -> Verdict | None:
+        """Return why an event is not the row of its key; None: it is."""
         if self._deletes(origin):
-            verdict: Verdict = Withdrawn(None)
-        else:
-            verdict = Withdrawn(by) if self._deletes(later) else Replaced(by)
-        self.say(asked.intersection(origin), verdict)
+            return Withdrawn(None)
+        if later is None:
+            return None
+        [by] = self.rows_of(later)
+        return Withdrawn(by) if self._deletes(later) else Replaced(by)
 
     def _deletes(self, origin: Origin) -> bool:
         return any(self.scans.hits[number].weight < 0 for number in origin)
@@ -100,14 +100,14 @@ class Remade:
         grouping, names = stage.grouping, few.rows.column_names
         keys = [key.name for key in grouping.keys]
         every = concat(self._whole(level, names, keys, few))
-        late = self._late(level, grouping, every)
-        every, gone = every.where(not gone for gone in late), every.where(late)
+        gone = self._late(level, grouping, every)
+        late, every = every.where(gone), every.where(not one for one in gone)
         of = [every.take(at) for at in _together(every, keys)]
         of = [members for members in of if asked.intersection(_origin(members))]
         if len(of) > MOST_GROUPS:
             raise TooMany(f"more than {MOST_GROUPS:,} groups are asked for; narrow the condition")
-        for at, group in enumerate(groups(grouping, gone)):
-            self.say(asked.intersection(gone.origins[at]), TooLate(group))
+        for origin, group in zip(late.origins, groups(grouping, late), strict=True):
+            self.say(asked.intersection(origin), TooLate(group))
         made = [self._row(level, stage, members, asked) for members in of]
         return concat([Few(stage.schema.empty_table(), ()), *made])
 

@@ -167,7 +167,8 @@ class Trace:
 
     def _say(self, rows: Iterable[int], verdict: Verdict) -> None:
         for number in rows:
-            self.verdicts[number].append(verdict)
+            if verdict not in self.verdicts[number]:  # a stage above may have had the rows made once more
+                self.verdicts[number].append(verdict)
 
     def _found(self, name: str, few: Few) -> None:
         columns = few.rows.column_names

@@ -268,6 +268,15 @@ def test_a_row_with_window_functions(
     assert expected in whynot(job, "o.order_id = 4711")
 
 
+def test_a_group_below_window_functions(folder: Path) -> None:
+    """What is said of a row is said once, though its group is made again for its partition."""
+    sql = f"SELECT g.customer, g.n FROM ({GROUPED}) g QUALIFY row_number() OVER (ORDER BY g.n DESC) <= 2"
+    lived(job := document(folder, sql, BOTH, CHANGELOG), folder)
+    said = whynot(job, "o.order_id = 4711")
+    assert "counts in the group o.customer = 7\n    is in the result" in said
+    assert said.count("counts in the group") == 1
+
+
 def test_what_a_group_was_made_of(folder: Path) -> None:
     """All of its rows, with their partners."""
     job = document(folder, GROUPED, BOTH, CHANGELOG)

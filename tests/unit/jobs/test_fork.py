@@ -15,6 +15,7 @@ import pytest
 from jobs.cli.compare import compared
 from jobs.cli.diff import differ
 from jobs.cli.fork import fork
+from jobs.cli.summary import near
 from joinlib.checkpoint import batches, units
 from joinlib.checkpoint import fork as forks
 from joinlib.checkpoint.history import History
@@ -140,7 +141,7 @@ def test_each_goes_on_by_itself(folder: Path, first: str) -> None:
         more(folder)
     run(job(folder), most=3)
     said = fork(job(folder), job(folder, "fork"))
-    assert said.startswith(f"{folder / 'fork' / 'checkpoint'} begins behind batch 2 of")
+    assert said.startswith(f"{near(folder / 'fork' / 'checkpoint')} begins behind batch 2 of")
     both = segments(folder, "first")
     assert segments(folder, "fork").items() <= both.items()
     assert segments(folder, "fork")
@@ -232,7 +233,7 @@ def test_what_cannot_be_forked(message: str, folder: Path) -> None:
     before = sorted(folder.rglob("*"))
     with pytest.raises(SpecError) as error:
         fork(job(folder), REFUSED[message](folder))
-    assert message.format(f=folder) in str(error.value)
+    assert message.format(f=near(folder)) in str(error.value)
     assert sorted(folder.rglob("*")) == before
 
 

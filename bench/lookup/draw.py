@@ -88,10 +88,7 @@ def _numbered(found: dict[str, Any]) -> list[str]:
 
 
 def _skew(axis: plt.Axes, found: dict[str, Any]) -> None:
-    for name in ("hash", "hotspot"):
-        axis.plot(_numbered(found), [found[z][name]["DS"] for z in _numbered(found)], "o-", label=name)
-    axis.set(title=f"DS over {found['units']} units (figure 11a)", xlabel="Zipf exponent", ylim=(0, None))
-    axis.legend()
+    _against(axis, found, "DS", 1, f"DS over {found['units']} units (figure 11a)", "DS")
 
 
 def _share(axis: plt.Axes, found: dict[str, Any]) -> None:

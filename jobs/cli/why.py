@@ -244,11 +244,8 @@ def _(verdict: Counted) -> str:
         return f"counts in {group}, which is in the result{having}"
     if verdict.limit.over:
         return f"counts in {group}, which has come out{having}"
-    if not verdict.timed:
-        return f"counts in {group}, which comes out when the inputs end{having}"
-    return (
-        f"counts in {group}, which comes out when the watermark has passed it{having}; {_now(verdict.limit)}"
-    )
+    when, now = _later(verdict.limit, verdict.timed)
+    return f"counts in {group}, which {when}{having}{now}"
 
 
 @said.register
@@ -256,9 +253,7 @@ def _(verdict: InGroup) -> str:
     group = f"counts in {_group(verdict.group)}"
     if verdict.limit is None:
         return group
-    if not verdict.timed:
-        return f"{group}, which comes out when the inputs end"
-    return f"{group}, which comes out when the watermark has passed it; {_now(verdict.limit)}"
+    return f"{group}, which {''.join(_later(verdict.limit, verdict.timed))}"
 
 
 @said.register
@@ -280,11 +275,9 @@ def _(verdict: Unqualified) -> str:
 
 @said.register
 def _(verdict: Unsettled) -> str:
-    if not verdict.timed:
-        return "comes out when the inputs end, as its window functions wait for all rows"
-    return (
-        f"comes out when the watermark has passed it, as rows before it may still come; {_now(verdict.limit)}"
-    )
+    when, now = _later(verdict.limit, verdict.timed)
+    why = "rows before it may still come" if verdict.timed else "its window functions wait for all rows"
+    return f"{when}, as {why}{now}"
 
 
 @said.register
@@ -309,6 +302,13 @@ def _until(limit: Limit) -> str:
     if limit.over:
         return f"it expired when the watermark passed {words.moment(limit.until_us)}"
     return f"it waits until the watermark passes {words.moment(limit.until_us)}; {_now(limit)}"
+
+
+def _later(limit: Limit, timed: bool) -> tuple[str, str]:
+    """Return when what waits comes out, and where the watermark is that it waits for."""
+    if timed:
+        return "comes out when the watermark has passed it", f"; {_now(limit)}"
+    return "comes out when the inputs end", ""
 
 
 def _now(limit: Limit) -> str:

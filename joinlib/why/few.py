@@ -1,6 +1,7 @@
 """A few rows with what they were made of: numbers of rows of inputs, which every step keeps."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,11 @@ class Few:
         return self.take([at for at, one in enumerate(mask) if one])
 
     @property
+    def origin(self) -> Origin:
+        """What all rows together were made of."""
+        return tuple(dict.fromkeys(number for origin in self.origins for number in origin))
+
+    @property
     def read(self) -> Callable[[str], Column]:
         """What gives a column by its name."""
         return lambda name: self.rows.column(name).combine_chunks()
@@ -47,6 +53,13 @@ class Few:
         """Return the values of some columns by row, equal where SQL calls them equal."""
         lists = [map(key, self.rows.column(name).to_pylist()) for name in columns]
         return list(zip(*lists, strict=True)) if lists else [()] * self.rows.num_rows
+
+    def places(self, columns: Sequence[str]) -> Mapping[tuple[object, ...], list[int]]:
+        """Return by the values of some columns the positions of the rows that have them, in their order."""
+        found = defaultdict[tuple[object, ...], list[int]](list)
+        for at, value in enumerate(self.values(columns)):
+            found[value].append(at)
+        return found
 
     def beside(self, at: Sequence[int], other: "Few", there: Sequence[int]) -> "Few":
         """Return pairs of rows of both: those at positions `at` here and `there` in the other."""

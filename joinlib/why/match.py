@@ -132,7 +132,7 @@ class Matching:
 
     def _ordered(self, children: Sequence[Few]) -> list[int]:
         """Return the children in an order in which each is found by those before it; that with the asked rows first."""
-        whose = [not self.asked.isdisjoint({n for o in child.origins for n in o}) for child in children]
+        whose = [not self.asked.isdisjoint(child.origin) for child in children]
         first = whose.index(True) if True in whose else 0
         order, left = [first], [n for n in range(len(children)) if n != first]
         while left:
@@ -153,11 +153,11 @@ class Matching:
     ) -> list[tuple[int, int]]:
         """Return the positions of rows with equal keys."""
         keys = self._keys(set(own.rows.column_names), other)
-        places = defaultdict(list)
-        for there, value in enumerate(other.values([b for _, b in keys])):
-            places[value].append(there)
+        places = other.places([b for _, b in keys])
         mine = own.values([a for a, _ in keys])
-        pairs = [(n, there) for n, value in enumerate(mine) if None not in value for there in places[value]]
+        pairs = [
+            (n, there) for n, value in enumerate(mine) if None not in value for there in places.get(value, ())
+        ]
         if len(pairs) > MOST_PAIRS:
             raise SpecError(f"more than {MOST_PAIRS:,} pairs are to be compared; narrow the condition")
         left = own.take(sorted({n for n, _ in pairs}))
@@ -227,8 +227,7 @@ class Matching:
     def _lose(self, before: Few, after: Few, say: Say, noted: dict[int, Verdict] | None = None) -> None:
         """Note of the asked rows that were there before and are not after why that is."""
         noted = self.lost if noted is None else noted
-        left = {n for origin in after.origins for n in origin}
-        for one in self.asked - left - noted.keys():
+        for one in self.asked.difference(after.origin, noted):
             if at := before.positions(one):
                 noted[one] = say(before, at[0])
 

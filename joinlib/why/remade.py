@@ -3,7 +3,6 @@
 rows that are asked for ─► all rows of their keys, groups or partitions ─► without late ones ─► the stage's rows
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -68,7 +67,7 @@ class Remade:
         [plan], keys = level.inputs, level.forms[0].sides[0].keys
         every = self.read(level, plan, keys[:1], few.rows.column(keys[0]).combine_chunks().unique())
         last = []
-        for places in _together(every, keys):
+        for places in every.places(keys).values():
             origins = [every.origins[at] for at in places]
             for origin, later in zip(origins, [*origins[1:], None], strict=True):
                 if (gone := self._gone(origin, later)) is not None:
@@ -102,8 +101,8 @@ class Remade:
         every = concat(self._whole(level, names, keys, few))
         gone = self._late(level, grouping, every)
         late, every = every.where(gone), every.where(not one for one in gone)
-        of = [every.take(at) for at in _together(every, keys)]
-        of = [members for members in of if asked.intersection(_origin(members))]
+        of = [every.take(at) for at in every.places(keys).values()]
+        of = [members for members in of if asked.intersection(members.origin)]
         if len(of) > MOST_GROUPS:
             raise TooMany(f"more than {MOST_GROUPS:,} groups are asked for; narrow the condition")
         for origin, group in zip(late.origins, groups(grouping, late), strict=True):
@@ -113,7 +112,7 @@ class Remade:
 
     def _row(self, level: Level, stage: GroupStage, members: Few, asked: Asked) -> Few:
         """Return the row of a group, if it has come out."""
-        grouping, limit, origin = stage.grouping, self._now(level.number), _origin(members)
+        grouping, limit, origin = stage.grouping, self._now(level.number), members.origin
         own, first = asked.intersection(origin), members.take([0])
         [group], [out] = groups(grouping, first), released(grouping, first, [limit.watermark_us])
         waits = grouping.final_close and not (limit.over or out)
@@ -213,16 +212,3 @@ class Remade:
         """Return how far the watermark of a stage is."""
         watermark = self.progress.watermark(number)
         return Limit(None, watermark, *self.progress.holder(number), watermark == ALWAYS)
-
-
-def _together(few: Few, keys: Sequence[str]) -> list[list[int]]:
-    """Return the positions of rows with equal keys, each in their order."""
-    places = defaultdict[tuple[object, ...], list[int]](list)
-    for at, key in enumerate(few.values(keys)):
-        places[key].append(at)
-    return list(places.values())
-
-
-def _origin(few: Few) -> Origin:
-    """Return what all rows together were made of."""
-    return tuple(dict.fromkeys(number for origin in few.origins for number in origin))

@@ -89,9 +89,9 @@ class Trace:
         return self._incoming.notes
 
     def _note(self, sifted: Sifted, level: Level, leaf: int) -> None:
-        kept = {n for origin in sifted.kept.origins for n in origin}
+        asked = self.asked.difference(sifted.kept.origin)
         for one in sifted.lost:
-            for number in self.asked.intersection(one.origin) - kept:
+            for number in asked.intersection(one.origin):
                 self.verdicts[number].append(one.verdict)
         if sifted.kept.origins:
             self._onward(level, leaf, sifted)
@@ -158,12 +158,11 @@ class Trace:
 
     def _lose(self, before: Few, after: Few, verdict: Verdict) -> None:
         """Note why rows are there before and not after."""
-        there, left = ({n for origin in few.origins for n in origin} for few in (before, after))
-        for number in self.asked & there - left:
+        for number in self.asked.intersection(before.origin).difference(after.origin):
             self.verdicts[number].append(verdict)
 
     def _all(self, few: Few, verdict: Verdict) -> None:
-        self._say(self.asked.intersection(n for origin in few.origins for n in origin), verdict)
+        self._say(self.asked.intersection(few.origin), verdict)
 
     def _say(self, rows: Iterable[int], verdict: Verdict) -> None:
         for number in rows:
@@ -289,14 +288,14 @@ class Trace:
         union = isinstance(below.root, Leaf)
         for one in range(len(below.inputs)) if union else [leaf]:
             read, _ = self._read(below, below.inputs[one], (column,), values if source is not None else None)
-            parts.append(self._made(below, one, read, frozenset(n for o in read.kept.origins for n in o)))
+            parts.append(self._made(below, one, read, frozenset(read.kept.origin)))
             gone += self._dropped(read, parts[-1], column, columns[0]) if source is not None else []
         found = self._incoming.passed_on(level, plan, concat(parts))
         return Sifted(found.kept, (*found.lost, *gone))
 
     def _dropped(self, read: Sifted, made: Few, column: str, key: str) -> list[Dropped]:
         """Return the rows that an earlier stage has dropped, with the key by which they were looked for."""
-        out = {n for o in made.origins for n in o}
+        out = frozenset(made.origin)
         keys = zip(read.kept.origins, read.kept.rows.column(column).to_pylist(), strict=True)
         left = ((o, v, self.verdicts[o[0]][-1:]) for o, v in keys if not out.intersection(o))
         gone = [Dropped(o, verdict, {key: v}) for o, v, said in left for verdict in said]

@@ -24,11 +24,8 @@ from tests.spark.faults.flowing import Flowing
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 KILLED = os.environ.get("STREAMJOIN_KILLED", "2")
-PAUSES_S = (
-    0.02,
-    0.1,
-    1.0,
-)  # a batch without Spark takes some hundredths of a second, one on Spark some tenths
+# A batch without Spark takes some hundredths of a second, one on Spark some tenths.
+PAUSES_S = (0.02, 0.1, 1.0)
 VICTIMS = ("worker", "driver", "jvm")
 
 

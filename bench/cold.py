@@ -1,16 +1,18 @@
-"""What does a batch wait for when it meets a new executor?
+"""What does a batch wait for when it meets new executors?
 
-A job on one executor gets a second one, some times.
+A job on one executor gets more, some times.
 
-    python bench/cold.py [ARRIVALS [MODE]]
+    python bench/cold.py [ARRIVALS [MODE [TOGETHER]]]
+
+TOGETHER is how many come at once: 1 unless it is said.
 
 MODE: product     it takes tasks when it is warm (`WarmExecutor.java`), and units when it has rehearsed (`rehearsal.py`)
       gate        the first of these alone
       cold        neither: it takes tasks and units as soon as Spark knows it
 
 Prints for each batch how long it took and where the state's partitions lie, and at the end, for each arrival,
-the median batch before it, the longest ones after it, and when after the request the executor had which part
-behind it.
+the median batch before it, the longest ones after it, when after the request the last of the executors had
+which part behind it, and what CPU time the processes of each took by then.
 """
 
 import os
@@ -23,6 +25,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
 
 if TYPE_CHECKING:
     from joinlib.direct.report import Report
@@ -52,40 +56,41 @@ class Arrival:
     before: list[float] = field(default_factory=list)  # batches
     after: list[float] = field(default_factory=list)
     parts: dict[str, float] = field(default_factory=dict)
+    cpu: dict[str, float] = field(default_factory=dict)  # CPU seconds of a new executor by then
 
     def __str__(self) -> str:
         longest = ", ".join(f"{s:.1f}" for s in sorted(self.after, reverse=True)[:3])
-        parts = ", ".join(f"{part} {at:.1f}" for part, at in self.parts.items())
+        parts = ", ".join(f"{part} {at:.1f} ({self.cpu[part]:.1f} CPU)" for part, at in self.parts.items())
         return f"batches {statistics.median(self.before):.1f} s before, at most {longest} s after; {parts}"
 
 
 class Run:
     """A job whose executors come and go; units are placed as the driver places them."""
 
-    def __init__(self, job: "RunningJob", reports: list["Report"], mode: str) -> None:
+    def __init__(self, job: "RunningJob", reports: list["Report"], mode: str, together: int) -> None:
         from joinlib.spark.executors import ExecutorPool
 
-        self.job, self.reports, self.mode = job, reports, mode
-        self.pool, self.chosen = ExecutorPool(job.spark, 2, 1), tuple[str, ...]()
-        self.began, self.seen, self.parts = time.monotonic(), 0, dict[str, float]()
+        self.job, self.reports, self.mode, self.all = job, reports, mode, 1 + together
+        self.pool, self.chosen = ExecutorPool(job.spark, self.all, 1), tuple[str, ...]()
+        self.began, self.old = time.monotonic(), set[psutil.Process]()
+        self.seen, self.now = 0, Arrival()
 
     def arrival(self) -> Arrival:
-        """One executor does the work of all; then there is a second one."""
+        """One executor does the work of all; then there are more."""
         self.began = time.monotonic()
         while (
-            len(self.pool.ready()) != 2 or not self.reports
+            len(self.pool.ready()) != self.all or not self.reports
         ):  # no batch is under way, so nothing of it is lost
             self._wait()
         self.pool.want(1)
         while self.pool.leaving() or len(self._placed()) != 1:
             self._batch()
         before = [self._batch() for _ in range(BEFORE)]
-        self.began, self.parts = time.monotonic(), {}
-        self.pool.want(2)
-        after = [self._batch()]
-        while len(after) < AFTER or len(self._placed()) != 2:
-            after.append(self._batch())
-        return Arrival(before, after, self.parts)
+        self.began, self.now, self.old = time.monotonic(), Arrival(before), executors()
+        self.pool.want(self.all)
+        while len(self.now.after) < AFTER or len(self._placed()) != self.all:
+            self.now.after.append(self._batch())
+        return self.now
 
     def _batch(self) -> float:
         """Seconds of the next one."""
@@ -99,8 +104,8 @@ class Run:
             self._wait()
         self.chosen = placed(self.job.partitions, self._warm(), self.chosen)
         self.job.spread(self.job.partitions, self.chosen)
-        if len(self._placed()) == 2:
-            self.parts.setdefault("first task of a unit", time.monotonic() - self.began)
+        if len(self._placed()) == self.all:
+            self._part("first task of a unit")
         took = float(done["durationMs"]["triggerExecution"]) / 1000
         line = f"batch {batch} took {took:.1f} s on {self._where()}"
         print(f"{time.monotonic() - self.began:6.1f} s  {line}", flush=True)
@@ -111,8 +116,13 @@ class Run:
         assert at < PATIENCE_S + AFTER, "executors did not come or go"
         self.job.wait(0.1)
         for part, there in (("takes tasks", self.pool.ready()), ("takes units", self._warm())):
-            if len(there) == 2:
-                self.parts.setdefault(part, at)
+            if len(there) == self.all:
+                self._part(part)
+
+    def _part(self, name: str) -> None:
+        if name not in self.now.parts:
+            self.now.parts[name] = time.monotonic() - self.began
+            self.now.cpu[name] = sum(map(cpu_seconds, executors() - self.old)) / (self.all - 1)
 
     def _warm(self) -> list[str]:
         return self.pool.warm() if self.mode == "product" else self.pool.ready()
@@ -125,7 +135,19 @@ class Run:
         return set(self._where().values())
 
 
-def main(arrivals: int, mode: str) -> None:
+def executors() -> set[psutil.Process]:
+    """Return the JVMs of all executors."""
+    every = psutil.process_iter(["cmdline"])
+    return {p for p in every if any("CoarseGrainedExecutor" in word for word in p.info["cmdline"] or ())}
+
+
+def cpu_seconds(executor: psutil.Process) -> float:
+    """Return the CPU time of an executor and its Python processes."""
+    every = [executor, *executor.children(recursive=True)]
+    return sum(sum(process.cpu_times()[:2]) for process in every)
+
+
+def main(arrivals: int, mode: str, together: int) -> None:
     from jobs import spark_conf
     from joinlib.compiled import compiled
     from joinlib.spark.boot import archive, home, jar
@@ -137,7 +159,7 @@ def main(arrivals: int, mode: str) -> None:
     bench = Path(__file__).parent
     with tempfile.TemporaryDirectory() as folder:
         conf = {
-            "spark.master": "local-cluster[2,1,1024]",
+            "spark.master": f"local-cluster[{1 + together},1,1024]",
             "spark.executor.memory": "600m",
             "spark.executor.extraJavaOptions": " ".join([*spark_conf.EXECUTOR_JAVA, *archive.options()]),
             "spark.executorEnv.PYTHONPATH": f"{bench.parent}:{bench}",
@@ -149,8 +171,9 @@ def main(arrivals: int, mode: str) -> None:
             **(jar.warming() if mode != "cold" else {}),
         }
         document = parse(SPEC, "cold.yaml", Path(folder))
-        with started(compiled(document, 2), reports.append, until_done=False, cores=2, conf=conf) as job:
-            run = Run(job, reports, mode)
+        plan = compiled(document, 1 + together)
+        with started(plan, reports.append, until_done=False, cores=1 + together, conf=conf) as job:
+            run = Run(job, reports, mode, together)
             found = [run.arrival() for _ in range(arrivals)]
     print(mode, *found, sep="\n  ", flush=True)
 
@@ -167,6 +190,7 @@ def daemon() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == [] or sys.argv[1].isdigit():
-        main(int(sys.argv[1]) if sys.argv[1:] else 3, sys.argv[2] if sys.argv[2:] else "product")
+        given = [*sys.argv[1:], *("3", "product", "1")[len(sys.argv) - 1 :]]
+        main(int(given[0]), given[1], int(given[2]))
     else:
         daemon()

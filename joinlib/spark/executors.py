@@ -44,12 +44,7 @@ class ExecutorPool:
 
     def ready(self) -> list[str]:
         """Return the ids of the executors that take tasks: those that are warm, see `WarmExecutor.java`."""
-        with self._lock:
-            there = self._staying()
-        if not self._plugin:
-            return there
-        self._warm |= {e for e in there if e not in self._warm and self._plugin.has(e)}
-        return [e for e in there if e in self._warm]
+        return self._ready(self._registered())
 
     def leaving(self) -> list[str]:
         """Return the ids of the executors that are finishing their tasks before they leave."""
@@ -59,7 +54,9 @@ class ExecutorPool:
 
     def warm(self) -> list[str]:
         """Return the ids of ready executors that have loaded what tasks need. The others rehearse."""
-        return self._rehearsals.done(self.ready())
+        there = self._registered()
+        ready = self._ready(there)
+        return self._rehearsals.done(ready, coming=ready != there)
 
     def want(self, total: int, held: Mapping[str, int] = _NOTHING) -> None:
         """Set the number of executors to `total`. `held` is the bytes of state by executor."""
@@ -68,6 +65,16 @@ class ExecutorPool:
             self.wanted = total
             for executor in leavers(self._staying(), total, held):
                 self._decommission(executor)
+
+    def _registered(self) -> list[str]:
+        with self._lock:
+            return self._staying()
+
+    def _ready(self, there: list[str]) -> list[str]:
+        if not self._plugin:
+            return there
+        self._warm |= {e for e in there if e not in self._warm and self._plugin.has(e)}
+        return [e for e in there if e in self._warm]
 
     def _staying(self) -> list[str]:
         """Return the ids of the executors that have registered and are not leaving, warm or not."""

@@ -32,19 +32,20 @@ class Rehearsals:
         self._since = clock()  # when `done` last returned every executor
         self._thread: threading.Thread | None = None
 
-    def done(self, ready: Sequence[str]) -> list[str]:
+    def done(self, ready: Sequence[str], coming: bool = False) -> list[str]:
         """Return the executors that have rehearsed, or took too long to. The others start a rehearsal.
 
         Executors that join one after the other are returned together, once the last of them has
         rehearsed: then units move only once. A rehearsal takes slots, and a batch that moved units in the
-        meantime would wait for them.
+        meantime would wait for them. For the same reason, and to spare its CPU time, none begins while
+        others are `coming`: they have registered, and take tasks in a moment.
         """
         there, now = frozenset(ready), self._clock()
         if now - self._since > _PATIENCE_S:
             self._warm |= there
         if there <= self._warm:
             self._told, self._since = self._warm, now
-        elif self._thread is None or not self._thread.is_alive():
+        elif not coming and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._run, args=(tuple(ready),), daemon=True)
             self._thread.start()
         return [executor for executor in ready if executor in self._told]

@@ -74,6 +74,21 @@ def test_units_move_once() -> None:
     until(lambda: rehearsals.done(["1", "2", "3"]) == ["1", "2", "3"])
 
 
+def test_a_rehearsal_waits_for_those_that_are_coming() -> None:
+    """One rehearsal for executors that come together; one that never comes holds nobody back for ever."""
+    now, sizes = [0.0], list[int]()
+    rehearsals = Rehearsals(sizes.append, ["1"], lambda: now[0])
+    assert rehearsals.done(["1", "2"], coming=True) == ["1"]
+    assert rehearsals.done(["1", "2", "3"], coming=True) == ["1"]
+    assert sizes == []
+    until(lambda: rehearsals.done(["1", "2", "3", "4"]) == ["1", "2", "3", "4"])
+    assert sizes == [4]
+    assert rehearsals.done(["1", "2", "3", "4", "5"], coming=True) == ["1", "2", "3", "4"]
+    now[0] = 61
+    assert rehearsals.done(["1", "2", "3", "4", "5"], coming=True) == ["1", "2", "3", "4", "5"]
+    assert sizes == [4]
+
+
 def test_executors_that_come_again_and_again_hold_nobody_back() -> None:
     """Those that stay have units after a minute."""
     now, going, told = [0.0], threading.Event(), list[str]()

@@ -52,6 +52,19 @@ class Level:
         return () if isinstance(self.root, Leaf) else tuple(self.root.forms())
 
     @property
+    def covering(self) -> tuple[int, ...]:
+        """Leaves such that each row is made of a row of one of them at least."""
+        every = range(len(self.inputs)) if isinstance(self.root, Leaf) else _covering(self.root)
+        return tuple(every)
+
+    @property
+    def optional(self) -> frozenset[int]:
+        """Leaves of which a row may lack a row: its columns are NULL then."""
+        outer = (form for form in self.forms if form.kind in ("left", "full"))
+        lacking = (child for form in outer for child in form.children[form.kind == "left" :])
+        return frozenset(leaf for child in lacking for leaf in _leaves(child))
+
+    @property
     def upsert(self) -> bool:
         """Whether its rows are the last ones of their keys."""
         return any(form.kind == "upsert" for form in self.forms)
@@ -60,6 +73,22 @@ class Level:
     def equal(self) -> tuple[Equal, ...]:
         """All columns that are equal in a match."""
         return tuple(pair for form in self.forms for pair in form.equal)
+
+
+def _covering(node: JoinForm | Leaf) -> Iterator[int]:
+    if isinstance(node, Leaf):
+        yield node.input
+        return
+    for child in node.children if node.kind == "full" else node.children[:1]:
+        yield from _covering(child)
+
+
+def _leaves(node: JoinForm | Leaf) -> Iterator[int]:
+    if isinstance(node, Leaf):
+        yield node.input
+        return
+    for child in node.children:
+        yield from _leaves(child)
 
 
 def level_of(pipeline: Pipeline, number: int) -> Level:

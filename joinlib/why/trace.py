@@ -283,13 +283,17 @@ class Trace:
             raise NotFollowed(f"its partners are {what[1]}")
         if values is not None and (name := plan.below(columns[0])) is not None:
             source = stored_as(self.pipeline, plan.upstream, name)
+        if source is not None and values is not None and values.null_count and source[1] in below.optional:
+            source = None  # NULL also where that input has no row
         leaf, column = source[1:] if source is not None else (0, "")
-        parts, gone = list[Few](), list[Dropped]()
-        union = isinstance(below.root, Leaf)
-        for one in range(len(below.inputs)) if union else [leaf]:
+        parts, gone, seen = list[Few](), list[Dropped](), frozenset[int]()
+        by_key = source is not None and not isinstance(below.root, Leaf)
+        for one in [leaf] if by_key else below.covering:
             read, _ = self._read(below, below.inputs[one], (column,), values if source is not None else None)
-            parts.append(self._made(below, one, read, frozenset(read.kept.origin)))
-            gone += self._dropped(read, parts[-1], column, columns[0]) if source is not None else []
+            made = self._made(below, one, read, frozenset(read.kept.origin))
+            parts.append(made.where(map(seen.isdisjoint, made.origins)))
+            gone += self._dropped(read, made, column, columns[0]) if source is not None else []
+            seen |= frozenset(read.kept.origin)
         found = self._incoming.passed_on(level, plan, concat(parts))
         return Sifted(found.kept, (*found.lost, *gone))
 

@@ -249,6 +249,97 @@ def test_rows_made_of_groups_are_explained(name: str) -> None:
     assert found.result
 
 
+LOOKED_UP = "FROM orders o JOIN customers c ON o.customer = c.id"
+MAYBE = "FROM orders o LEFT JOIN customers c ON o.customer = c.id + 1"
+CROSSED = {  # what is followed alone, with each other
+    "table groups": f"SELECT c.name, count(*) AS n, sum(o.amount) AS s {LOOKED_UP} GROUP BY c.name",
+    "left table groups": f"SELECT c.name, count(*) AS n, count(c.id) AS m {MAYBE} GROUP BY c.name",
+    "table groups having": f"SELECT c.name, count(*) AS n {LOOKED_UP} GROUP BY c.name HAVING count(*) > 6",
+    "table where groups": f"SELECT c.name, max(o.amount) AS n {LOOKED_UP} WHERE o.amount > c.region * 20 GROUP BY c.name",
+    "rollup": "SELECT o.customer AS c, o.order_id AS k, count(*) AS n FROM orders o GROUP BY ROLLUP (o.customer, o.order_id)",
+    "cube table": f"SELECT c.name, o.order_id, count(*) AS n {LOOKED_UP} GROUP BY CUBE (c.name, o.order_id)",
+    "grouping sets": "SELECT o.customer AS c, grouping(o.customer) AS g, sum(o.amount) AS n FROM orders o GROUP BY GROUPING SETS ((o.customer), ())",
+    "table over": f"SELECT o.order_id, c.name, row_number() OVER (PARTITION BY c.name ORDER BY o.amount, o.order_id) AS n {LOOKED_UP}",
+    "table qualify": f"SELECT o.order_id, c.name {LOOKED_UP} QUALIFY row_number() OVER (PARTITION BY c.name ORDER BY o.amount, o.order_id) <= 2",
+    "over groups": "SELECT g.c, g.n, rank() OVER (ORDER BY g.n) AS r FROM (SELECT o.customer AS c, count(*) AS n FROM orders o GROUP BY o.customer) g",
+    "groups over": "SELECT q.n, count(*) AS m FROM (SELECT o.order_id, row_number() OVER (PARTITION BY o.customer ORDER BY o.amount) AS n FROM orders o) q GROUP BY q.n",
+    "groups joined table": "SELECT g.c, g.n, c.name FROM (SELECT o.customer AS c, count(*) AS n FROM orders o GROUP BY o.customer) g JOIN customers c ON g.c = c.id",
+    "union of groups": "SELECT o.customer AS k, count(*) AS n FROM orders o GROUP BY o.customer UNION ALL SELECT p.order_id AS k, count(*) AS n FROM payments p GROUP BY p.order_id",
+    "distinct": f"SELECT DISTINCT o.customer, p.paid {JOINED}",
+    "distinct groups": "SELECT o.customer AS c, count(DISTINCT o.amount) AS n, count(*) FILTER (WHERE o.amount > 20) AS f FROM orders o GROUP BY o.customer",
+    "exists groups": "SELECT o.customer AS c, count(*) AS n FROM orders o WHERE EXISTS (SELECT 1 FROM payments p WHERE p.order_id = o.order_id) GROUP BY o.customer",
+    "anti groups": "SELECT o.customer AS c, count(*) AS n FROM orders o WHERE NOT EXISTS (SELECT 1 FROM payments p WHERE p.order_id = o.order_id) GROUP BY o.customer",
+    "left groups": "SELECT o.customer AS c, count(p.paid) AS n, count(*) AS m FROM orders o LEFT JOIN payments p ON p.order_id = o.order_id GROUP BY o.customer",
+    "full groups": "SELECT o.customer AS c, count(p.paid) AS n, count(*) AS m FROM orders o FULL JOIN payments p ON p.order_id = o.order_id GROUP BY o.customer",
+    "full computed": "SELECT coalesce(o.order_id, p.order_id) AS k, count(*) AS n FROM orders o FULL JOIN payments p ON p.order_id = o.order_id GROUP BY 1",
+    "right groups": "SELECT o.customer AS c, count(*) AS n FROM orders o RIGHT JOIN payments p ON p.order_id = o.order_id GROUP BY o.customer",
+    "full over": "SELECT o.customer AS c, p.paid, row_number() OVER (PARTITION BY o.customer ORDER BY p.paid, o.amount) AS n FROM orders o FULL JOIN payments p ON p.order_id = o.order_id",
+    "full all": "SELECT count(*) AS n, count(p.paid) AS m FROM orders o FULL JOIN payments p ON p.order_id = o.order_id",
+    "left all": "SELECT count(*) AS n, count(p.paid) AS m FROM payments p LEFT JOIN orders o ON p.order_id = o.order_id",
+    "full twice": "SELECT o.customer AS c, q.paid AS p, count(*) AS n FROM orders o FULL JOIN payments p ON p.order_id = o.order_id FULL JOIN payments q ON q.order_id = o.order_id GROUP BY o.customer, q.paid",
+    "left of left": "SELECT q.paid AS c, count(*) AS n FROM orders o LEFT JOIN payments p ON p.order_id = o.order_id LEFT JOIN payments q ON q.order_id = p.paid GROUP BY q.paid",
+    "right table": "SELECT c.name, count(*) AS n FROM orders o LEFT JOIN payments p ON p.order_id = o.order_id LEFT JOIN customers c ON c.id = p.paid GROUP BY c.name",
+    "scalar": "SELECT o.order_id, o.amount FROM orders o WHERE o.amount > (SELECT avg(p.paid) FROM payments p)",
+    "scalar corr": "SELECT o.order_id, o.amount FROM orders o WHERE o.amount > (SELECT avg(p.paid) FROM payments p WHERE p.order_id = o.order_id)",
+    "not in": "SELECT o.order_id, o.amount FROM orders o WHERE o.order_id NOT IN (SELECT p.order_id FROM payments p WHERE p.order_id < 4)",
+    "lateral": "SELECT o.order_id, x.paid FROM orders o CROSS JOIN LATERAL (SELECT p.paid FROM payments p WHERE p.order_id = o.order_id ORDER BY p.paid DESC LIMIT 1) x",
+    "intersect": "SELECT o.order_id FROM orders o INTERSECT SELECT p.order_id FROM payments p",
+    "except": "SELECT o.order_id FROM orders o EXCEPT SELECT p.order_id FROM payments p",
+    "union distinct": "SELECT o.order_id FROM orders o UNION SELECT p.order_id FROM payments p",
+}
+
+
+@pytest.mark.parametrize("name", CROSSED)
+def test_what_is_crossed_is_explained(name: str) -> None:
+    """Tables, joins of all kinds, groups, grouping sets, window functions and subqueries above each other."""
+    sql = CROSSED[name]
+    found = told(sql, given(random.Random(f"{name}"), 200), True, TABLE if "customers" in sql else None)
+    assert found.explained == found.result
+    assert found.result
+
+
+VIEW = (
+    "SELECT o.order_id, o.customer, o.amount, p.paid FROM orders o JOIN payments p ON o.order_id = p.order_id"
+)
+SEVERAL = {  # by their names: the queries of the outputs of one file
+    "of one view": {
+        "rows": "SELECT order_id, paid FROM paid",
+        "groups": "SELECT customer, count(*) AS n FROM paid GROUP BY customer",
+        "few": "SELECT order_id, amount FROM paid WHERE amount > 25",
+    },
+    "of a table, too": {
+        "named": "SELECT q.order_id, c.name FROM paid q JOIN customers c ON q.customer = c.id",
+        "names": "SELECT c.name, sum(q.paid) AS s FROM paid q JOIN customers c ON q.customer = c.id GROUP BY c.name",
+        "few": "SELECT order_id, amount FROM orders WHERE amount < 30",
+    },
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_rows_of_several_outputs_are_explained(name: str) -> None:
+    """Each output has its rows, made of what made them."""
+    outputs = {
+        output: {"sql": sql, "mode": "changelog", "files": {"path": f"{output}/out"}}
+        for output, sql in SEVERAL[name].items()
+    }
+    more = {"sql": None, "output": None, "outputs": outputs, "views": {"paid": VIEW}}
+    drawn = given(random.Random(name))
+    named = [*("orders", "payments"), *(["customers"] if "table" in name else [])]
+    with own_folder() as folder:
+        for output in outputs:
+            (folder / output).mkdir()
+        job = document(folder, "", {k: drawn[k] for k in named}, more, TABLE if "table" in name else None)
+        lived(job, folder)
+        rows, _ = answer.why(job, "order_id > 0 OR TRUE")
+        result = {output: totals(folder / output) for output in outputs}
+    explained = {
+        output: Counter(tuple(v for _, v in row.values) for row in rows if row.output == output)
+        for output in outputs
+    }
+    assert explained == result
+    assert all(result.values())
+
+
 UPSERTS = {
     "alone": "SELECT o.order_id, o.amount FROM orders o WHERE o.amount > 20",
     "a join": "SELECT o.order_id, o.amount, p.paid FROM orders o JOIN payments p ON o.order_id = p.order_id",

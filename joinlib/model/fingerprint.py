@@ -34,7 +34,7 @@ from joinlib.model.stage import (
     Stage,
     selected,
 )
-from joinlib.model.stored import upstreams
+from joinlib.model.stored import passes_on, read_stages, settled
 
 _NEW = "this needs a new checkpoint"
 _OF_GROUPS = re.compile(r"\$[gx]\d+")  # columns of joined rows of which the texts of keys and aggregates tell
@@ -275,7 +275,7 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
         yield f"the query ran in {was} stage{'s'[: was != 1]} and would run in {now}; {_NEW}"
         return
     if "stages" in new:
-        read = upstreams(stages[1])
+        read = read_stages(stages[1])
         for number, pair in enumerate(zip(*stages, strict=True)):
             yield from (f"stage {number}: {why}" for why in _stage_differences(*pair, read=number in read))
         if old.get("results") != new.get("results"):
@@ -323,10 +323,17 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any], *, read: bool) 
         was, now = (", ".join(s if a == s else f"{s} {a}" for a, s in n) for n in names)
         yield f"the inputs were {was} and are {now}; {_NEW}"
         return
+    passes = not read and passes_on(old) and passes_on(new)
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
-        yield from _input_differences(before, after)
-    yield from _tree_differences(old.get("tree"), new.get("tree"))
+        yield from _clock_differences(before, after) if passes else _input_differences(before, after)
+    yield from _tree_differences(*(settled(plan.get("tree"), read) for plan in (old, new)))
     yield from _joined_differences(old, new)
+
+
+def _clock_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Yield what differs of an input of which nothing is stored but how far its time is."""
+    if old["time"] != new["time"]:
+        yield f"the event time of {new['alias']} was {_text(old['time'])} and is {_text(new['time'])}; {_NEW}"
 
 
 def _settled(groups: dict[str, Any] | None, read: bool) -> dict[str, Any] | None:
@@ -355,11 +362,12 @@ def _rerouted(old: dict[str, Any], new: dict[str, Any]) -> bool:
     if old.get("route") == new.get("route"):
         return False
     # A checkpoint whose bands lie at random goes on so: it is planned again by what `scattered` says of it.
-    return not (scattered(old) and not scattered(new) and new["route"][2:])
+    return not (scattered(old) and not scattered(new) and (new["route"] or ())[2:])
 
 
 def _joined_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    known = "joined" in old and old.get("tree") == new.get("tree")  # earlier versions wrote nothing of it
+    alike = _shape(old.get("tree")) == _shape(new.get("tree"))
+    known = "joined" in old and alike  # earlier versions wrote nothing of it
     for was, now in zip(old["joined"], new["joined"], strict=True) if known else ():
         if was != now:
             stored, needed = ", ".join(was), ", ".join(now)

@@ -20,6 +20,9 @@ class StoredColumns:
     # of rows that one join hands to another, by the aliases that are joined in them
     joined: Mapping[frozenset[str], frozenset[str]] = field(default_factory=dict)
     groups: StoredGroups = field(default_factory=dict)
+    # All conditions, as far as rows are stored or not by them; others are decided on what the last join lets out.
+    # None: every condition is decided where that costs least.
+    conditions: frozenset[str] | None = None
 
 
 def stored_columns(plan: Mapping[str, Any]) -> StoredColumns:
@@ -37,17 +40,60 @@ def stored_columns(plan: Mapping[str, Any]) -> StoredColumns:
 
 def _groups(stages: Sequence[Mapping[str, Any]]) -> StoredGroups:
     found: defaultdict[Texts, set[Texts]] = defaultdict(set)
-    read = upstreams(stages)
+    read = read_stages(stages)
     for number, stage in enumerate(stages):
         if "groups" in stage and ("select" in stage or number not in read):
             found[tuple(stage["groups"]["by"])].add(tuple(stage["groups"]["of"]))
     return {keys: tuple(sorted(calls, key=lambda c: (len(c), c))) for keys, calls in found.items()}
 
 
-def upstreams(stages: Sequence[Mapping[str, Any]]) -> frozenset[int]:
-    """Return the numbers of the stages whose rows others read."""
+def stored_conditions(plan: Mapping[str, Any]) -> frozenset[str]:
+    """Return the conditions by which rows are stored, by a plan's fingerprint: of inputs, joins and tables."""
+    stages = plan.get("stages", [plan])
+    read = read_stages(stages)
+    return frozenset(
+        text
+        for number, stage in enumerate(stages)
+        for part in (*stage["inputs"], settled(stage.get("tree"), number in read), stage.get("tables"))
+        for text in _conditions(part)
+    )
+
+
+_CONDITIONS = ("filter", "predicate", "where")
+
+
+def _conditions(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        yield from (part[name] for name in _CONDITIONS if part.get(name) is not None)
+        part = (part.get("inputs"), part.get("maps"))
+    if isinstance(part, list | tuple):
+        for one in part:
+            yield from _conditions(one)
+
+
+def read_stages(stages: Sequence[Mapping[str, Any]]) -> frozenset[int]:
+    """Return the numbers of the stages whose rows others read; of joins by paths also where their rows come in."""
     names = {given["source"] for stage in stages for given in stage["inputs"]}
-    return frozenset(n for n in range(len(stages)) if f"$stage{n}" in names)
+    read = [f"$stage{n}" in names for n in range(len(stages))]
+    for number in reversed(range(len(stages) - 1)):
+        read[number] |= stages[number + 1].get("paths") == {} and read[number + 1]
+    return frozenset(number for number, one in enumerate(read) if one)
+
+
+def passes_on(stage: dict[str, Any]) -> bool:
+    """Return whether a stage stores nothing: its rows come out as they come in, or not at all."""
+    return isinstance(stage.get("tree"), int) and not stage.keys() & {"groups", "over", "paths"}
+
+
+def settled(tree: Any, read: bool) -> Any:
+    """Return joins without the conditions that may change: nobody stores which rows the last join lets out.
+
+    Of an inner join these are all conditions on rows that match; what others store of matches they do depend on.
+    """
+    if read or not isinstance(tree, dict) or tree["kind"] == "upsert":
+        return tree
+    inner = tree["kind"] == "inner"
+    return {**tree, "where": None, "predicate": None if inner else tree["predicate"]}
 
 
 def _handed(tree: Any) -> Iterator[list[int]]:

@@ -341,7 +341,9 @@ class _Planner:
         tables = request.tables
         changelog = self.mode != "append"
         asked = JoinAnswers(request.chooser, request.decide, request.inputs)
-        stored = request.options.stored.groups
+        stored = request.options.stored
+        if not last:  # what conditions leave of its rows is stored
+            stored = replace(stored, conditions=None)
         queries = analyse_stages(self.sql, part.query, tables, changelog, self.aliases, asked.anew, stored)
         for group, order in asked.answers:
             self.orders.append(order)

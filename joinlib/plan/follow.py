@@ -1,15 +1,17 @@
 """Lets a plan follow a checkpoint: rows lie as they lie there, and what it stores is stored on, read or not.
 
-Law: where the plain plan fits the checkpoint, it is the plan; columns are stored on only if that makes the state fit.
+Law: where the plain plan fits the checkpoint, it is the plan; columns are stored on only if that makes the state fit, and
+conditions are decided later than they could be only if that does.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from joinlib.errors import SpecError
 from joinlib.model.fingerprint import as_json, compare, scattered, stores_once
 from joinlib.model.stage import Pipeline
-from joinlib.model.stored import StoredColumns, stored_columns
+from joinlib.model.stored import StoredColumns, stored_columns, stored_conditions
 
 _STRANGE = (KeyError, TypeError, AttributeError, IndexError)  # of a version that cannot be followed
 
@@ -33,13 +35,18 @@ def following(known: Mapping[str, Any] | None, plan: _PlanMaker) -> tuple[Pipeli
         return plain, StoredColumns()
     try:
         stored = stored_columns(known)
+        conditions: tuple[frozenset[str] | None, ...] = (None, stored_conditions(known), frozenset())
     except _STRANGE:
         return plain, StoredColumns()
-    try:
-        kept = plan(**lying, stored=stored)
-    except SpecError:  # it is of another query
-        return plain, StoredColumns()
-    return (kept, stored) if _fits(known, kept) else (plain, StoredColumns())
+    for early in conditions:
+        tried = replace(stored, conditions=early)
+        try:
+            kept = plan(**lying, stored=tried)
+        except SpecError:  # it is of another query
+            continue
+        if _fits(known, kept):
+            return kept, tried
+    return plain, StoredColumns()
 
 
 def in_cells(known: Mapping[str, Any] | None) -> bool:

@@ -8,11 +8,15 @@ Nested inner joins become one.
 
 FULL keeps everything in place. A condition above that no NULL-filled row passes turns LEFT into an inner
 join, and FULL into LEFT.
+
+Of a query that goes on from the rows of another one, conditions by which those were not chosen stay above all joins.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from joinlib.sql.graph import Clause, Joined, Scan, Tree, passing
+from joinlib.expr.compare import Comparison
+from joinlib.sql.graph import Clause, Joined, Scan, Tree, passing, scans
 from joinlib.sql.nulls import rejects_null
 
 Clauses = list[Clause]
@@ -34,6 +38,68 @@ def push(tree: Tree, above: Clauses, needed: Clauses) -> Tree:
     if tree.kind == "full":
         return _full(tree, above, needed)
     return _one_sided(tree, above, needed)
+
+
+def held_back(tree: Tree, stored: frozenset[str]) -> tuple[Tree, Clauses]:
+    """Return the tree without the clauses above its joins that can be decided after all of them, and those.
+
+    They are of streams, say nothing of keys or times, and are part of none of the texts `stored`.
+    """
+    if isinstance(tree, Scan):
+        return tree, []
+    streams = [scan for scan in scans(tree) if scan.table.stream]
+    aliases = frozenset(scan.alias for scan in streams)
+    times = frozenset(f"{scan.alias}.{scan.table.time}" for scan in streams if scan.table.time is not None)
+    keyed = any(_relation(clause) in _EQUAL for clause in _all(tree))
+
+    def joins(clause: Clause) -> bool:
+        sign = _relation(clause)
+        return sign is not None and (
+            sign in _EQUAL or not keyed or not times.isdisjoint(clause.value.columns)
+        )
+
+    def late(clause: Clause) -> bool:
+        known = any(clause.value.sql in text for text in stored)
+        return clause.aliases <= aliases and not joins(clause) and not known
+
+    def out(tree: Tree) -> tuple[Tree, Clauses]:
+        if isinstance(tree, Scan):
+            return tree, []
+        inner = tree.kind == "inner"
+        below = [out(child) if inner else (child, []) for child in tree.children]
+        own = [*(tree.on if inner else ()), *tree.where]
+        found = [clause for clause in own if late(clause)]
+        on = tuple(c for c in tree.on if not inner or c not in found)
+        where = tuple(c for c in tree.where if c not in found)
+        rest = replace(tree, children=tuple(child for child, _ in below), on=on, where=where)
+        return rest, [*(clause for _, some in below for clause in some), *found]
+
+    return out(tree)
+
+
+_EQUAL = ("=", "<=>")
+
+
+def _relation(clause: Clause) -> str | None:
+    """Return how a clause compares values of several inputs by which rows can be found; None if it does not."""
+    node = clause.value.node
+    if len(clause.aliases) < 2 or not isinstance(node, Comparison) or node.sign == "<>":
+        return None
+    return node.sign
+
+
+def _all(tree: Tree) -> Iterator[Clause]:
+    if isinstance(tree, Joined):
+        yield from (*tree.on, *tree.where)
+        for child in tree.children:
+            yield from _all(child)
+
+
+def decided_last(tree: Joined, clauses: Clauses) -> Joined:
+    """Return a join whose rows are filtered by further clauses."""
+    if tree.kind == "inner":
+        return replace(tree, on=(*tree.on, *clauses))
+    return replace(tree, where=(*tree.where, *clauses))
 
 
 def _no_nulls(tree: Tree, needed: Clauses) -> bool:

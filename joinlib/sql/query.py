@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -10,7 +9,7 @@ from joinlib.errors import SqlError
 from joinlib.expr import Expr
 from joinlib.expr.bound import Bound
 from joinlib.model.grouping import Grouping
-from joinlib.model.stored import StoredGroups
+from joinlib.model.stored import StoredColumns
 from joinlib.sql.aggregate import aggregated
 from joinlib.sql.bounds import intersect, time_bound
 from joinlib.sql.classes import key_classes
@@ -28,13 +27,14 @@ from joinlib.sql.graph import (
     Table,
     Tree,
     inputs,
+    passing,
     preserved,
     scans,
 )
 from joinlib.sql.keys import Linked, NoKey, key_type, link, lossless
 from joinlib.sql.order import Order, of_the_text
 from joinlib.sql.parse import parse, place
-from joinlib.sql.push import push
+from joinlib.sql.push import decided_last, held_back, push
 from joinlib.sql.select import Named, select_list
 from joinlib.sql.sink import sunk
 from joinlib.sql.stages import staged
@@ -43,6 +43,7 @@ from joinlib.sql.tables import take_out
 from joinlib.sql.tree import Builder
 
 Anew = Callable[[bool], Order]
+_NOTHING = StoredColumns()
 
 
 def analyse(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> Query:
@@ -51,7 +52,7 @@ def analyse(sql: str, tables: Mapping[str, Table], changelog: bool = False) -> Q
     Raises:
         SqlError: if the text is not such a query.
     """
-    asked = with_room(lambda: _parsed(sql, parse(sql), tables, changelog, set(), {}))
+    asked = with_room(lambda: _parsed(sql, parse(sql), tables, changelog, set(), _NOTHING))
     if isinstance(asked.tree, Scan) and not asked.lookups:
         raise SqlError(f"{asked.tree.alias} alone is not a join", 1, 1)
     return _whole(asked, link(asked.tree, []) if isinstance(asked.tree, Joined) else [])
@@ -64,7 +65,7 @@ def analyse_stages(
     changelog: bool = False,
     aliases: set[str] | None = None,
     anew: Anew = lambda _: of_the_text,
-    stored: StoredGroups = MappingProxyType({}),
+    stored: StoredColumns = _NOTHING,
 ) -> tuple[Query, ...]:
     """Return the join graphs of a SELECT's stages, in order; there is one where the inputs share a key.
 
@@ -79,7 +80,8 @@ def analyse_stages(
         anew: Returns what decides in which order inner joins by several keys become stages, or by which paths they are
             done. It is asked for each form of the joins that is tried, and told whether paths may be taken where
             nobody asks for them; the last is taken.
-        stored: Aggregates that groups are to have besides those that are asked for.
+        stored: What groups are to have besides the aggregates that are asked for, and the conditions that may be decided
+            before the last join.
 
     Raises:
         SqlError: if the text is not a query that can be run.
@@ -90,10 +92,11 @@ def analyse_stages(
         return (_whole(asked, []),)
     larger = _larger(asked.tree, asked.at)
     try:
-        return (_whole(replace(asked, tree=larger), link(larger, [])),)
+        classes = link(larger, [])
     except NoKey:
         *first, last = _in_stages(asked, larger, anew)
-        return (*map(_of_stage, first), _selecting(asked, _of_stage(last)))
+        return (*map(_of_stage, first), _selecting(asked, _of_stage(decided_last(last, asked.held))))
+    return (_whole(replace(asked, tree=decided_last(larger, asked.held)), classes),)
 
 
 @dataclass(frozen=True)
@@ -104,13 +107,15 @@ class _Parsed:
     lookups: tuple[LookupJoin, ...]
     columns: tuple[Named, ...]
     grouping: Grouping | None  # of the rows of `columns`
+    held: list[Clause]  # decided after the last join
     at: At
 
     @property
     def reads(self) -> frozenset[str]:
         """The columns that lookups and the select list read."""
         probes = (e for looked in self.lookups for e in (*looked.probe, *_decided(looked)))
-        return frozenset(c for e in (*probes, *(value for _, value in self.columns)) for c in e.columns)
+        values = (*(value for _, value in self.columns), *(clause.value for clause in self.held))
+        return frozenset(c for e in (*probes, *values) for c in e.columns)
 
 
 def _decided(looked: LookupJoin) -> tuple[Expr, ...]:
@@ -123,20 +128,23 @@ def _parsed(
     tables: Mapping[str, Table],
     changelog: bool,
     taken: set[str],
-    stored: StoredGroups,
+    stored: StoredColumns,
 ) -> _Parsed:
     check_depth(sql, select)
     check(sql, select)
     tree, scope = Builder(sql, tables, taken).select(select)
-    groups = aggregated(select, scope, stored)
+    groups = aggregated(select, scope, stored.groups)
     columns = select_list(select, scope) if groups is None else groups.rows
     grouping = None if groups is None else replace(groups.grouping, changelog=changelog)
 
     def at(scan: Scan) -> Place:
         return place(sql, _named(select, scan))
 
+    tree, held = (tree, list[Clause]()) if stored.conditions is None else held_back(tree, stored.conditions)
     tree, lookups = take_out(push(tree, [], []), at)
-    return _Parsed(tree, lookups, columns, grouping, at)
+    if isinstance(tree, Scan):
+        tree, held = passing(tree, held), []
+    return _Parsed(tree, lookups, columns, grouping, held, at)
 
 
 def _in_stages(asked: _Parsed, larger: Joined, anew: Anew) -> tuple[Joined, ...]:

@@ -9,10 +9,11 @@ DuckDB answers after each batch. Aggregates go, come back and change places; som
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -110,7 +111,9 @@ def rows(draw: Random, number: int) -> list[Row]:
     ]
 
 
-def document(folder: Path, sql: str, mode: str, deleted: bool) -> StreamJoin:
+def document(
+    folder: Path, sql: str, mode: str, deleted: bool, more: Mapping[str, Any] | None = None
+) -> StreamJoin:
     changes = {"changes": {"op": OP}} if deleted else {"eventTime": {"column": "ts", "delay": "60s"}}
     inputs = {
         name: {
@@ -118,7 +121,7 @@ def document(folder: Path, sql: str, mode: str, deleted: bool) -> StreamJoin:
             "files": {"path": name, "maxFilesPerBatch": 1, "orderBy": "name"},
             **changes,
         }
-        for name in "ab"
+        for name in "abc"
         if (folder / name).exists()
     }
     spec = {
@@ -127,6 +130,7 @@ def document(folder: Path, sql: str, mode: str, deleted: bool) -> StreamJoin:
         "output": {"mode": mode, "files": {"path": "out"}},
         "checkpoint": {"path": "ck", "sync": False},
         "join": {"units": 2},
+        **(more or {}),
     }
     return written(spec, folder)
 
@@ -172,13 +176,18 @@ def value(one: object) -> object:
 
 
 def runs(
-    folder: Path, asked: Sequence[str], mode: str, deleted: bool, seed: int
+    folder: Path,
+    asked: Sequence[str],
+    mode: str,
+    deleted: bool,
+    seed: int,
+    more: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[int, int]]:
     """Runs a query up to a cut, then the next one from the checkpoint; gives which it is, and each batch."""
     course = Course((2, 1), frozenset({1, 3}), frozenset({3, 5}), seed)
     before: Product | None = None
     for at, sql in enumerate(asked):
-        run = Product(document(folder, sql, mode, deleted), SMALL, course)
+        run = Product(document(folder, sql, mode, deleted, more), SMALL, course)
         (folder / "ck").mkdir(exist_ok=True)
         identify(folder / "ck", "law", run.plan.pipeline)
         if before is not None:

@@ -204,3 +204,57 @@ def test_of_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     for text in ("", "{}", '{"plan": 3}', json.dumps({"plan": {"inputs": [{}]}})):
         (tmp_path / "checkpoint" / "streamjoin.json").write_text(text)
         assert KEPT not in explain(plan_of(job(tmp_path, f"SELECT a.id {ONE}")))
+
+
+@pytest.mark.parametrize("source", [ONE, THREE, "FROM a LEFT JOIN b ON a.k = b.k"])
+def test_a_further_condition_is_decided_after_the_joins(tmp_path: Path, source: str) -> None:
+    """On columns that are stored; it stays there when the job starts again, and goes as it came."""
+    plain = f"SELECT a.id, a.note, b.note AS bn {source}"
+    before = plan_of(job(tmp_path, plain))
+    begin(tmp_path, before)
+    for where in (
+        " WHERE a.note <> 'x'",
+        " WHERE a.note <> 'x' AND (a.id > 3 OR a.note = b.note)",
+        " WHERE b.note IS NULL",
+        "",
+    ):
+        after = plan_of(job(tmp_path, plain + where))
+        assert compare(as_json(before), as_json(after)) == []
+        identify(tmp_path / "checkpoint", "follow", after)
+        before = after
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (f"SELECT a.id, a.note {ONE} WHERE a.note <> 'x'", f"SELECT a.id, a.note {ONE}", "the filter of a"),
+        (
+            f"SELECT a.id {ONE}",
+            f"SELECT a.id {ONE} WHERE a.note <> 'x'",
+            "the filter of a",
+        ),
+        (
+            "SELECT a.id, b.id AS other FROM a LEFT JOIN b ON a.k = b.k",
+            "SELECT a.id, b.id AS other FROM a LEFT JOIN b ON a.k = b.k AND a.id < b.id",
+            "the condition of the left join",
+        ),
+        (
+            f"SELECT a.id, count(*) AS n {ONE} GROUP BY a.id",
+            f"SELECT a.id, count(*) AS n {ONE} WHERE a.id > 3 GROUP BY a.id",
+            "the filter of a",
+        ),
+    ],
+)
+def test_conditions_by_which_rows_are_stored_are_fixed(tmp_path: Path, old: str, new: str, why: str) -> None:
+    """What was left out is not there; what others have stored would not be theirs."""
+    before = plan_of(job(tmp_path, old))
+    begin(tmp_path, before)
+    found = compare(as_json(before), as_json(plan_of(job(tmp_path, new))))
+    assert any(why in one for one in found), found
+
+
+def test_a_query_that_stores_nothing_may_become_another(tmp_path: Path) -> None:
+    before = plan_of(job(tmp_path, "SELECT a.id FROM a"))
+    begin(tmp_path, before)
+    after = plan_of(job(tmp_path, "SELECT a.id + 1 AS n, a.note FROM a WHERE a.k > 3"))
+    assert compare(as_json(before), as_json(after)) == []

@@ -34,7 +34,7 @@ from joinlib.model.stage import (
     Stage,
     selected,
 )
-from joinlib.model.stored import passes_on, read_stages, settled
+from joinlib.model.stored import fixed, passes_on, read_stages
 
 _NEW = "this needs a new checkpoint"
 _OF_GROUPS = re.compile(r"\$[gx]\d+")  # columns of joined rows of which the texts of keys and aggregates tell
@@ -326,7 +326,7 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any], *, read: bool) 
     passes = not read and passes_on(old) and passes_on(new)
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
         yield from _clock_differences(before, after) if passes else _input_differences(before, after)
-    yield from _tree_differences(*(settled(plan.get("tree"), read) for plan in (old, new)))
+    yield from _tree_differences(*(fixed(plan.get("tree"), read) for plan in (old, new)))
     yield from _joined_differences(old, new)
 
 

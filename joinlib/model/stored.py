@@ -20,8 +20,8 @@ class StoredColumns:
     # of rows that one join hands to another, by the aliases that are joined in them
     joined: Mapping[frozenset[str], frozenset[str]] = field(default_factory=dict)
     groups: StoredGroups = field(default_factory=dict)
-    # All conditions, as far as rows are stored or not by them; others are decided on what the last join lets out.
-    # None: every condition is decided where that costs least.
+    # The texts of the conditions by which rows are stored; others are decided after the last join. None: every condition
+    # is decided where that costs least.
     conditions: frozenset[str] | None = None
 
 
@@ -54,7 +54,7 @@ def stored_conditions(plan: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(
         text
         for number, stage in enumerate(stages)
-        for part in (*stage["inputs"], settled(stage.get("tree"), number in read), stage.get("tables"))
+        for part in (*stage["inputs"], fixed(stage.get("tree"), number in read), stage.get("tables"))
         for text in _conditions(part)
     )
 
@@ -85,7 +85,7 @@ def passes_on(stage: dict[str, Any]) -> bool:
     return isinstance(stage.get("tree"), int) and not stage.keys() & {"groups", "over", "paths"}
 
 
-def settled(tree: Any, read: bool) -> Any:
+def fixed(tree: Any, read: bool) -> Any:
     """Return joins without the conditions that may change: nobody stores which rows the last join lets out.
 
     Of an inner join these are all conditions on rows that match; what others store of matches they do depend on.

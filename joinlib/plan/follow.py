@@ -38,8 +38,8 @@ def following(known: Mapping[str, Any] | None, plan: _PlanMaker) -> tuple[Pipeli
         conditions: tuple[frozenset[str] | None, ...] = (None, stored_conditions(known), frozenset())
     except _STRANGE:
         return plain, StoredColumns()
-    for early in conditions:
-        tried = replace(stored, conditions=early)
+    for by in conditions:  # none of the query's may be decided later, or new ones, or all
+        tried = replace(stored, conditions=by)
         try:
             kept = plan(**lying, stored=tried)
         except SpecError:  # it is of another query

@@ -20,6 +20,7 @@ from joinlib.sql.graph import Clause, Joined, Scan, Tree, passing, scans
 from joinlib.sql.nulls import rejects_null
 
 Clauses = list[Clause]
+_EQUAL = ("=", "<=>")
 
 
 def push(tree: Tree, above: Clauses, needed: Clauses) -> Tree:
@@ -75,9 +76,6 @@ def held_back(tree: Tree, stored: frozenset[str]) -> tuple[Tree, Clauses]:
         return rest, [*(clause for _, some in below for clause in some), *found]
 
     return out(tree)
-
-
-_EQUAL = ("=", "<=>")
 
 
 def _relation(clause: Clause) -> str | None:

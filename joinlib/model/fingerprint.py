@@ -325,15 +325,12 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any], *, read: bool) 
         return
     passes = not read and passes_on(old) and passes_on(new)
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
-        yield from _clock_differences(before, after) if passes else _input_differences(before, after)
+        # Of an input of which nothing is stored it is known how far its time is.
+        yield from (
+            _field_differences(before, after, ["time"]) if passes else _input_differences(before, after)
+        )
     yield from _tree_differences(*(fixed(plan.get("tree"), read) for plan in (old, new)))
     yield from _joined_differences(old, new)
-
-
-def _clock_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """Yield what differs of an input of which nothing is stored but how far its time is."""
-    if old["time"] != new["time"]:
-        yield f"the event time of {new['alias']} was {_text(old['time'])} and is {_text(new['time'])}; {_NEW}"
 
 
 def _settled(groups: dict[str, Any] | None, read: bool) -> dict[str, Any] | None:
@@ -386,10 +383,17 @@ def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
     if old.get("changes") != new.get("changes"):
         yield f"whether rows of {alias} may be deleted has changed (changes, upsert); {_NEW}"
     yield from _column_differences(alias, old["columns"], new["columns"])
-    labels = {"keys": "key", "filter": "filter", "time": "event time", "null_keys": "treatment of NULL keys"}
-    for field, label in labels.items():
+    yield from _field_differences(old, new, _FIELDS)
+
+
+_FIELDS = {"keys": "key", "filter": "filter", "time": "event time", "null_keys": "treatment of NULL keys"}
+
+
+def _field_differences(old: dict[str, Any], new: dict[str, Any], fields: Iterable[str]) -> Iterator[str]:
+    for field in fields:
         if old[field] != new[field]:
-            yield f"the {label} of {alias} was {_text(old[field])} and is {_text(new[field])}; {_NEW}"
+            was, now = _text(old[field]), _text(new[field])
+            yield f"the {_FIELDS[field]} of {new['alias']} was {was} and is {now}; {_NEW}"
 
 
 def _column_differences(alias: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The join graph: the meaning of the SQL before any decision about how to run it. All values are frozen."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -205,6 +205,14 @@ def passing(tree: Tree, clauses: Iterable[Clause]) -> Tree:
     if isinstance(tree, Scan):
         return replace(tree, filter=(*tree.filter, *clauses))
     return replace(tree, where=(*tree.where, *clauses))
+
+
+def clauses_of(tree: Tree) -> Iterator[Clause]:
+    """Yield the clauses of all joins of a tree, those above first."""
+    if isinstance(tree, Joined):
+        yield from (*tree.on, *tree.where)
+        for child in tree.children:
+            yield from clauses_of(child)
 
 
 def preserved(tree: "Tree | JoinNode") -> frozenset[str]:

@@ -12,11 +12,10 @@ join, and FULL into LEFT.
 Of a query that goes on from the rows of another one, conditions by which those were not chosen stay above all joins.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from joinlib.expr.compare import Comparison
-from joinlib.sql.graph import Clause, Joined, Scan, Tree, passing, scans
+from joinlib.sql.graph import Clause, Joined, Scan, Tree, clauses_of, passing, scans
 from joinlib.sql.nulls import rejects_null
 
 Clauses = list[Clause]
@@ -51,7 +50,7 @@ def held_back(tree: Tree, stored: frozenset[str]) -> tuple[Tree, Clauses]:
     streams = [scan for scan in scans(tree) if scan.table.stream]
     aliases = frozenset(scan.alias for scan in streams)
     times = frozenset(f"{scan.alias}.{scan.table.time}" for scan in streams if scan.table.time is not None)
-    keyed = any(_relation(clause) in _EQUAL for clause in _all(tree))
+    keyed = any(_relation(clause) in _EQUAL for clause in clauses_of(tree))
 
     def joins(clause: Clause) -> bool:
         sign = _relation(clause)
@@ -84,13 +83,6 @@ def _relation(clause: Clause) -> str | None:
     if len(clause.aliases) < 2 or not isinstance(node, Comparison) or node.sign == "<>":
         return None
     return node.sign
-
-
-def _all(tree: Tree) -> Iterator[Clause]:
-    if isinstance(tree, Joined):
-        yield from (*tree.on, *tree.where)
-        for child in tree.children:
-            yield from _all(child)
 
 
 def decided_last(tree: Joined, clauses: Clauses) -> Joined:

@@ -25,7 +25,7 @@ inputs.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ import pyarrow as pa
 from joinlib.errors import SqlError
 from joinlib.expr.compare import Comparison
 from joinlib.path.choice import PathPlan
-from joinlib.sql.graph import At, Clause, Joined, Result, Scan, Table, Tree, inputs
+from joinlib.sql.graph import At, Clause, Joined, Result, Scan, Table, Tree, clauses_of, inputs
 from joinlib.sql.keys import key_count
 from joinlib.sql.order import Order, Ordered, group_of, of_the_text
 
@@ -54,7 +54,7 @@ def staged(
             raise SqlError(
                 f"the alias {scan.alias} begins with $, as the rows of stages do; use another", *at(scan)
             )
-    stages = _Stages(order, reads.union(*(c.value.columns for c in _clauses(tree))))
+    stages = _Stages(order, reads.union(*(c.value.columns for c in clauses_of(tree))))
     last = stages.below(tree)
     return (*stages.done, last) if isinstance(last, Joined) else tuple(stages.done)
 
@@ -135,13 +135,6 @@ class _Stages:
         number = len(self.done)
         self.done.append(tree)
         return Result(f"${number}", Table(f"$stage{number}", pa.schema([]), None), below=tree, stage=number)
-
-
-def _clauses(tree: Tree) -> Iterator[Clause]:
-    if isinstance(tree, Joined):
-        yield from (*tree.on, *tree.where)
-        for child in tree.children:
-            yield from _clauses(child)
 
 
 def _meets(tree: Tree) -> bool:

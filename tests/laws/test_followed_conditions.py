@@ -51,13 +51,24 @@ def drawn(draw: Random, name: str) -> list[str]:
 @pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.parametrize("name", JOINS)
 def test_changes_of_conditions(name: str, deleted: bool, seed: int) -> None:
+    """Rows come and go."""
+    goes_on(name, "changelog", deleted, seed)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", INNER)
+def test_rows_that_are_final(name: str, seed: int) -> None:
+    goes_on(name, "append", False, seed)
+
+
+def goes_on(name: str, mode: str, deleted: bool, seed: int) -> None:
     draw = Random(f"{name} {deleted} {seed}")
     asked = drawn(draw, name)
     more = {"join": {"units": 2, "strategy": "paths"}} if name == "paths" else {}
     with own_folder() as folder:
         world = World(folder, draw, "abc" if " c " in JOINS[name] else "ab", deleted)
         told, last = Counter[Row](), 0
-        for at, batch in runs(folder, asked, "changelog", deleted, seed, more):
+        for at, batch in runs(folder, asked, mode, deleted, seed, more):
             if at != last:
                 told, last = world.answer(asked[at], CUTS[last]), at
             for row, weight in sent(folder, batch):

@@ -89,7 +89,7 @@ CHANGES: list[tuple[str, dict[str, Any], list[str]]] = [
     (SQL.replace("payments p", "orders p"), {}, ["the inputs were", "payments p", "orders p"]),
     (SQL.replace(" JOIN", " LEFT JOIN"), {}, ["inner(0, 1)", "left(0, 1)"]),
     (SQL.replace("p.v AS pv", "p.s AS ps"), {}, ["p.s is not among the stored columns"]),
-    (SQL + " WHERE o.v > 3", {}, ["filter of o", "o.v > 3"]),
+    (SQL + " WHERE o.s > 's3'", {}, ["filter of o", "o.s > 's3'"]),
 ]
 
 

@@ -34,7 +34,7 @@ from joinlib.model.stage import (
     Stage,
     selected,
 )
-from joinlib.model.stored import fixed, passes_on, read_stages
+from joinlib.model.stored import conjunction, conjuncts, fixed, passes_on, read_stages
 
 _NEW = "this needs a new checkpoint"
 _OF_GROUPS = re.compile(r"\$[gx]\d+")  # columns of joined rows of which the texts of keys and aggregates tell
@@ -253,7 +253,24 @@ _OWN = "groups", "over", "paths", "tables", "select", "results"  # fields that s
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """Return why a checkpoint of `old` cannot serve `new`, a sentence for each reason; [] if it can."""
-    return list(_differences(old, new))
+    return list(_differences(_in_any_order(old), _in_any_order(new)))
+
+
+_CONDITIONS = ("filter", "predicate", "where", "having", "qualify")
+
+
+def _in_any_order(part: Any) -> Any:
+    """Return a fingerprint whose conditions are in the order of their texts: what passes all is the same in every order."""
+    if isinstance(part, list):
+        return [_in_any_order(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: conjunction(sorted(conjuncts(one)))
+        if name in _CONDITIONS and isinstance(one, str)
+        else _in_any_order(one)
+        for name, one in part.items()
+    }
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
@@ -393,7 +410,14 @@ def _field_differences(old: dict[str, Any], new: dict[str, Any], fields: Iterabl
     for field in fields:
         if old[field] != new[field]:
             was, now = _text(old[field]), _text(new[field])
-            yield f"the {_FIELDS[field]} of {new['alias']} was {was} and is {now}; {_NEW}"
+            yield f"the {_FIELDS[field]} of {new['alias']} was {was} and is {now}{_later(old, new, field)}; {_NEW}"
+
+
+def _later(old: dict[str, Any], new: dict[str, Any], field: str) -> str:
+    """Return what conditions may come later, where a filter would only have got more of them."""
+    stored = [column for column in old["columns"] if "$" not in column]
+    more = field == "filter" and set(conjuncts(old[field])) < set(conjuncts(new[field]))
+    return f" (a condition can come later if it reads only {', '.join(stored)})" if more else ""
 
 
 def _column_differences(alias: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

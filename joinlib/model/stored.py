@@ -6,6 +6,7 @@ Law: of groups whose rows others store, aggregates are told only if the checkpoi
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 Texts = tuple[str, ...]
@@ -23,6 +24,8 @@ class StoredColumns:
     # The texts of the conditions by which rows are stored; others are decided after the last join. None: every condition
     # is decided where that costs least.
     conditions: frozenset[str] | None = None
+    keys: frozenset[frozenset[str]] = frozenset()  # the texts of values by whose equality rows are found
+    relations: frozenset[str] = frozenset()  # the texts of what joins without such values ask
 
 
 def stored_columns(plan: Mapping[str, Any]) -> StoredColumns:
@@ -30,12 +33,34 @@ def stored_columns(plan: Mapping[str, Any]) -> StoredColumns:
     stages = plan.get("stages", [plan])
     inputs: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
     joined: defaultdict[frozenset[str], frozenset[str]] = defaultdict(frozenset)
+    for given in _inputs(stages):
+        inputs[given["alias"]] |= frozenset(given["columns"])
     for stage in stages:
-        for given in stage["inputs"]:
-            inputs[given["alias"]] |= frozenset(given["columns"])
         for leaves, columns in zip(_handed(stage.get("tree")), stage.get("joined", ()), strict=False):
             joined[frozenset(stage["inputs"][leaf]["alias"] for leaf in leaves)] |= frozenset(columns)
-    return StoredColumns(dict(inputs), dict(joined), _groups(stages))
+    keys = frozenset(values for stage in stages for values in _equal(stage))
+    relations = frozenset(
+        text
+        for stage in stages
+        if not any(given["keys"] for given in stage["inputs"])
+        for text in _conditions(stage.get("tree"))
+    )
+    return StoredColumns(dict(inputs), dict(joined), _groups(stages), keys=keys, relations=relations)
+
+
+def _inputs(stages: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    return (given for stage in stages for given in stage["inputs"])
+
+
+def _equal(stage: Mapping[str, Any]) -> Iterator[frozenset[str]]:
+    """Yield the values that are equal where a stage's rows match, by class: keys are in the order of classes."""
+    values = {name: value[0] for given in _inputs([stage]) for name, value in given["columns"].items()}
+    by_paths = bool(stage.get("paths"))
+    keys = stage["tree"]["keys"] if by_paths else [given["keys"] for given in stage["inputs"]]
+    every = [range(len(keys))] * max(map(len, keys), default=0)
+    left = [iter(names) for names in keys]
+    for members in stage["paths"]["classes"] if by_paths else every:
+        yield frozenset(values[next(left[member])] for member in members)
 
 
 def _groups(stages: Sequence[Mapping[str, Any]]) -> StoredGroups:
@@ -60,20 +85,47 @@ def stored_conditions(plan: Mapping[str, Any]) -> frozenset[str]:
 
 
 _CONDITIONS = ("filter", "predicate", "where")
+_AND = " AND "
 
 
 def _conditions(part: Any) -> Iterator[str]:
     if isinstance(part, dict):
-        yield from (part[name] for name in _CONDITIONS if part.get(name) is not None)
+        for name in _CONDITIONS:
+            yield from conjuncts(part.get(name))
         part = (part.get("inputs"), part.get("maps"))
     if isinstance(part, list | tuple):
         for one in part:
             yield from _conditions(one)
 
 
+def conjuncts(text: str | None) -> Iterator[str]:
+    """Yield the texts x, y and z of `(x AND y AND z)`, and of those in turn; a text of another form as it is."""
+    if text is None:
+        return
+    depth, quoted, found = 0, False, list[int]()
+    for at, letter in enumerate(text):
+        quoted ^= letter == "'"
+        depth += 0 if quoted else (letter == "(") - (letter == ")")
+        if depth == 0 and at < len(text) - 1:
+            found.clear()
+            break
+        if depth == 1 and not quoted and text.startswith(_AND, at):
+            found.append(at)
+    if not found:
+        yield text
+        return
+    for before, end in pairwise([1 - len(_AND), *found, len(text) - 1]):
+        yield from conjuncts(text[before + len(_AND) : end])
+
+
+def conjunction(texts: Sequence[str]) -> str:
+    """Return the text of which these are the conjuncts."""
+    return f"({_AND.join(texts)})" if len(texts) > 1 else texts[0]
+
+
 def read_stages(stages: Sequence[Mapping[str, Any]]) -> frozenset[int]:
     """Return the numbers of the stages whose rows others read; of joins by paths also where their rows come in."""
-    names = {given["source"] for stage in stages for given in stage["inputs"]}
+    names = {given["source"] for given in _inputs(stages)}
     read = [f"$stage{n}" in names for n in range(len(stages))]
     for number in reversed(range(len(stages) - 1)):
         read[number] |= stages[number + 1].get("paths") == {} and read[number + 1]

@@ -35,7 +35,7 @@ def following(known: Mapping[str, Any] | None, plan: _PlanMaker) -> tuple[Pipeli
         return plain, StoredColumns()
     try:
         stored = stored_columns(known)
-        conditions: tuple[frozenset[str] | None, ...] = (None, stored_conditions(known), frozenset())
+        conditions = (None, stored_conditions(known), frozenset[str]())
     except _STRANGE:
         return plain, StoredColumns()
     for by in conditions:  # none of the query's may be decided later, or new ones, or all

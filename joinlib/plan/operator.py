@@ -62,7 +62,7 @@ def chosen(tree: JoinNode | Scan, options: JoinOptions) -> Choice:
         raise SpecError(f"{_COMPARES}; write biclique")
     sorts = found and strategy != "biclique"
     route = halves(units) if cells is None or units == 1 or subgroups == 1 else _by_cells(options, cells)
-    return Choice(route, "sorted" if sorts else "scan", found, tree.predicate, decided)
+    return Choice(route, "sorted" if sorts else "scan", found, _early(tree), decided)
 
 
 def _by_cells(options: JoinOptions, cells: Cells) -> Biclique:
@@ -78,8 +78,14 @@ def _power_of_two(subgroups: int) -> int:
 def _index_conditions(tree: JoinNode) -> tuple[tuple[IndexCondition, ...], tuple[Clause, ...]]:
     """The conditions of the join that an index can search by, and those of them that it decides exactly."""
     left = min(tree.children[0].aliases)
-    found = index_conditions([c.value for c in tree.predicate], tree.bounds, left)
-    return found, tuple(c for c in tree.predicate if decides(c.value, left))
+    early = _early(tree)
+    found = index_conditions([c.value for c in early], tree.bounds, left)
+    return found, tuple(c for c in early if decides(c.value, left))
+
+
+def _early(tree: JoinNode) -> tuple[Clause, ...]:
+    """The conditions by which rows are stored and found."""
+    return tuple(clause for clause in tree.predicate if not clause.late)
 
 
 def _keyed(tree: JoinNode, units: int, strategy: str, subgroups: int | None) -> Choice:
@@ -96,7 +102,7 @@ def _keyed(tree: JoinNode, units: int, strategy: str, subgroups: int | None) -> 
             raise SpecError("join.strategy inequality is for the INNER join of two inputs; write auto")
         if not found:
             raise SpecError(f"{_COMPARES}; write auto")
-        return Choice(None, "sorted", found, tree.predicate, decided)
+        return Choice(None, "sorted", found, _early(tree), decided)
     if not simple:
         raise SpecError(
             "join.strategy biclique is for the INNER join of two inputs: partners of a row may be in several"

@@ -46,6 +46,7 @@ class Clause:
 
     value: Expr
     place: Place
+    late: bool = False  # decided after the last join: rows are neither stored by it nor found by it
 
     @property
     def aliases(self) -> frozenset[str]:

@@ -15,7 +15,8 @@ Of a query that goes on from the rows of another one, conditions by which those 
 from dataclasses import replace
 
 from joinlib.expr.compare import Comparison
-from joinlib.sql.graph import Clause, Joined, Scan, Tree, clauses_of, passing, scans
+from joinlib.model.stored import StoredColumns
+from joinlib.sql.graph import Clause, Joined, Scan, Tree, passing, scans
 from joinlib.sql.nulls import rejects_null
 
 Clauses = list[Clause]
@@ -40,27 +41,25 @@ def push(tree: Tree, above: Clauses, needed: Clauses) -> Tree:
     return _one_sided(tree, above, needed)
 
 
-def held_back(tree: Tree, stored: frozenset[str]) -> tuple[Tree, Clauses]:
+def held_back(tree: Tree, stored: StoredColumns) -> tuple[Tree, Clauses]:
     """Return the tree without the clauses above its joins that can be decided after all of them, and those.
 
-    They are of streams, say nothing of keys or times, and are part of none of the texts `stored`.
+    They are of streams, say nothing of times, and rows are neither stored nor found by them.
     """
     if isinstance(tree, Scan):
         return tree, []
     streams = [scan for scan in scans(tree) if scan.table.stream]
     aliases = frozenset(scan.alias for scan in streams)
     times = frozenset(f"{scan.alias}.{scan.table.time}" for scan in streams if scan.table.time is not None)
-    keyed = any(_relation(clause) in _EQUAL for clause in clauses_of(tree))
-
-    def joins(clause: Clause) -> bool:
-        sign = _relation(clause)
-        return sign is not None and (
-            sign in _EQUAL or not keyed or not times.isdisjoint(clause.value.columns)
-        )
+    conditions = stored.conditions or frozenset()
 
     def late(clause: Clause) -> bool:
-        known = any(clause.value.sql in text for text in stored)
-        return clause.aliases <= aliases and not joins(clause) and not known
+        return clause.aliases <= aliases and not (
+            clause.value.sql in conditions
+            or (len(clause.aliases) > 1 and clause.value.sql in stored.relations)
+            or _by_keys(clause, stored.keys)
+            or (_compares(clause) and not times.isdisjoint(clause.value.columns))
+        )
 
     def out(tree: Tree) -> tuple[Tree, Clauses]:
         if isinstance(tree, Scan):
@@ -77,19 +76,18 @@ def held_back(tree: Tree, stored: frozenset[str]) -> tuple[Tree, Clauses]:
     return out(tree)
 
 
-def _relation(clause: Clause) -> str | None:
-    """Return how a clause compares values of several inputs by which rows can be found; None if it does not."""
+def _by_keys(clause: Clause, keys: frozenset[frozenset[str]]) -> bool:
+    """Return whether a clause is the equality of two values that these say are equal; they may be cast."""
     node = clause.value.node
-    if len(clause.aliases) < 2 or not isinstance(node, Comparison) or node.sign == "<>":
-        return None
-    return node.sign
+    if not isinstance(node, Comparison) or node.sign not in _EQUAL:
+        return False
+    sides = node.left.sql, node.right.sql
+    return any(all(any(side in key for key in equal) for side in sides) for equal in keys)
 
 
-def decided_last(tree: Joined, clauses: Clauses) -> Joined:
-    """Return a join whose rows are filtered by further clauses."""
-    if tree.kind == "inner":
-        return replace(tree, on=(*tree.on, *clauses))
-    return replace(tree, where=(*tree.where, *clauses))
+def _compares(clause: Clause) -> bool:
+    """Return whether a clause compares values of several inputs."""
+    return len(clause.aliases) > 1 and isinstance(clause.value.node, Comparison)
 
 
 def _no_nulls(tree: Tree, needed: Clauses) -> bool:

@@ -34,7 +34,7 @@ from joinlib.sql.graph import (
 from joinlib.sql.keys import Linked, NoKey, key_type, link, lossless
 from joinlib.sql.order import Order, of_the_text
 from joinlib.sql.parse import parse, place
-from joinlib.sql.push import decided_last, held_back, push
+from joinlib.sql.push import Clauses, held_back, push
 from joinlib.sql.select import Named, select_list
 from joinlib.sql.sink import sunk
 from joinlib.sql.stages import staged
@@ -95,8 +95,8 @@ def analyse_stages(
         classes = link(larger, [])
     except NoKey:
         *first, last = _in_stages(asked, larger, anew)
-        return (*map(_of_stage, first), _selecting(asked, _of_stage(decided_last(last, asked.held))))
-    return (_whole(replace(asked, tree=decided_last(larger, asked.held)), classes),)
+        return (*map(_of_stage, first), _selecting(asked, _of_stage(last)))
+    return (_whole(replace(asked, tree=larger), classes),)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class _Parsed:
     lookups: tuple[LookupJoin, ...]
     columns: tuple[Named, ...]
     grouping: Grouping | None  # of the rows of `columns`
-    held: list[Clause]  # decided after the last join
+    held: Clauses  # decided after the last join
     at: At
 
     @property
@@ -140,7 +140,9 @@ def _parsed(
     def at(scan: Scan) -> Place:
         return place(sql, _named(select, scan))
 
-    tree, held = (tree, list[Clause]()) if stored.conditions is None else held_back(tree, stored.conditions)
+    held: Clauses = []
+    if stored.conditions is not None:
+        tree, held = held_back(tree, stored)
     tree, lookups = take_out(push(tree, [], []), at)
     if isinstance(tree, Scan):
         tree, held = passing(tree, held), []
@@ -199,7 +201,18 @@ def _whole(asked: _Parsed, classes: list[Linked]) -> Query:
 
 def _selecting(asked: _Parsed, query: Query) -> Query:
     """Return the query with the select list of the text, and what comes after the joins."""
-    return replace(query, select=asked.columns, lookups=asked.lookups, grouping=asked.grouping)
+    tree = _decided_last(query.tree, asked.held)
+    return replace(query, tree=tree, select=asked.columns, lookups=asked.lookups, grouping=asked.grouping)
+
+
+def _decided_last(tree: JoinNode | Scan, held: Clauses) -> JoinNode | Scan:
+    """Return the joins of which the last lets out only rows that pass further clauses: no key is made of these."""
+    if isinstance(tree, Scan):
+        return tree
+    late = tuple(replace(clause, late=True) for clause in held)
+    if tree.kind == "inner":
+        return replace(tree, predicate=(*tree.predicate, *late))
+    return replace(tree, where=(*tree.where, *late))
 
 
 def _of_stage(tree: Joined) -> Query:

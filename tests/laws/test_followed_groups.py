@@ -61,6 +61,7 @@ SOURCES = {  # what is grouped, by what, and how its columns are called
 }
 FILES = 6
 CUTS = (2, 4)  # behind which batches the query is changed
+TABLE = "t"
 Row = tuple[object, ...]
 
 
@@ -112,7 +113,11 @@ def rows(draw: Random, number: int) -> list[Row]:
 
 
 def document(
-    folder: Path, sql: str, mode: str, deleted: bool, more: Mapping[str, Any] | None = None
+    folder: Path,
+    asked: str | Mapping[str, Any],
+    mode: str,
+    deleted: bool,
+    more: Mapping[str, Any] | None = None,
 ) -> StreamJoin:
     changes = {"changes": {"op": OP}} if deleted else {"eventTime": {"column": "ts", "delay": "60s"}}
     inputs = {
@@ -124,10 +129,15 @@ def document(
         for name in "abc"
         if (folder / name).exists()
     }
+    if (folder / TABLE).exists():
+        inputs[TABLE] = {"schema": COLUMNS, "role": "table", "files": {"path": TABLE}}
     spec = {
-        "sql": sql,
         "inputs": inputs,
-        "output": {"mode": mode, "files": {"path": "out"}},
+        **(
+            {"sql": asked, "output": {"mode": mode, "files": {"path": "out"}}}
+            if isinstance(asked, str)
+            else asked
+        ),
         "checkpoint": {"path": "ck", "sync": False},
         "join": {"units": 2},
         **(more or {}),
@@ -136,13 +146,16 @@ def document(
 
 
 class World:
-    """Files of which each is a batch, and what is there after each."""
+    """Files of which each is a batch, and what is there after each; of the table it is there from the first."""
 
     def __init__(self, folder: Path, draw: Random, inputs: Sequence[str], deleted: bool) -> None:
         self.there: list[dict[str, list[Row]]] = []
-        known: dict[str, list[Row]] = {name: [] for name in inputs}
         for name in inputs:
             (folder / name).mkdir()
+        held = {TABLE: rows(draw, 0)} if TABLE in inputs else {}
+        for name, there in held.items():
+            pq.write_table(table(there), folder / name / "0.parquet")
+        known: dict[str, list[Row]] = {name: [] for name in inputs if name not in held}
         for number in range(FILES):
             for name, now in known.items():
                 come, gone = rows(draw, number), draw.sample(now, len(now) // 4) if deleted else []
@@ -154,7 +167,7 @@ class World:
                 for row in gone:
                     now.remove(row)
                 now += come
-            self.there.append({name: list(now) for name, now in known.items()})
+            self.there.append({name: list(now) for name, now in known.items()} | held)
 
     def answer(self, sql: str, batch: int) -> Counter[Row]:
         """What DuckDB answers over all rows after a batch."""
@@ -177,13 +190,16 @@ def value(one: object) -> object:
 
 def runs(
     folder: Path,
-    asked: Sequence[str],
+    asked: Sequence[str | Mapping[str, Any]],
     mode: str,
     deleted: bool,
     seed: int,
     more: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[int, int]]:
-    """Runs a query up to a cut, then the next one from the checkpoint; gives which it is, and each batch."""
+    """Runs a query up to a cut, then the next one from the checkpoint; gives which it is, and each batch.
+
+    asked: texts of queries, or fields of specs with several outputs.
+    """
     course = Course((2, 1), frozenset({1, 3}), frozenset({3, 5}), seed)
     before: Product | None = None
     for at, sql in enumerate(asked):

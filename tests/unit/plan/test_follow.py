@@ -63,6 +63,61 @@ def test_columns_that_are_read_no_more_are_kept(tmp_path: Path, source: str, str
     assert KEPT not in explain(other), "what does not fit is planned as it would begin"
 
 
+@pytest.mark.parametrize("above", ["", " JOIN c ON c.j = b.j"])
+def test_the_order_of_conditions_says_nothing(tmp_path: Path, above: str) -> None:
+    """Of an input, of a join, and of a join below another."""
+    conditions = [
+        "a.j > 1",
+        "a.note LIKE 'x AND (%'",
+        "a.j < b.j",
+        "(b.note = a.note OR b.j > 2)",
+        "b.id <> a.id",
+    ]
+
+    def planned(some: list[str]) -> dict[str, Any]:
+        return as_json(plan_of(job(tmp_path, f"SELECT a.id, a.j {ONE}{above} WHERE {' AND '.join(some)}")))
+
+    before, after = planned(conditions), planned(conditions[::-1])
+    assert before != after
+    assert compare(before, after) == []
+    (why, *_) = compare(before, planned(conditions[1:]))
+    assert (
+        "the filter of a was ((a.j > 1) AND (a.note LIKE 'x AND (%')) and is (a.note LIKE 'x AND (%')" in why
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "equal", "goes_on"),
+    [
+        (ONE, "a.note = b.note", True),
+        (ONE, "a.j = b.id", False),  # b.id is not stored
+        (THREE, "a.note = c.note", True),
+        (THREE, "a.k = b.j", True),  # both are keys, of different stages
+    ],
+)
+@pytest.mark.parametrize("strategy", ["auto", "paths"])
+def test_an_equality_may_come_later(
+    tmp_path: Path, source: str, equal: str, goes_on: bool, strategy: str
+) -> None:
+    """Rows are stored and found by the keys that were, and it is decided of those that are found."""
+    columns = "a.id, a.k, a.j, a.note, b.note AS bn" + (", c.note AS cn" if source == THREE else "")
+    before = plan_of(job(tmp_path, f"SELECT {columns} {source}", strategy=strategy))
+    begin(tmp_path, before)
+    after = plan_of(job(tmp_path, f"SELECT {columns} {source} WHERE {equal}", strategy=strategy))
+    assert (compare(as_json(before), as_json(after)) == []) is goes_on
+
+
+def test_a_filter_says_which_columns_it_may_read(tmp_path: Path) -> None:
+    """If it only has more conditions than before."""
+    before, more, other = (
+        as_json(plan_of(job(tmp_path, f"SELECT a.id {ONE} WHERE {text}")))
+        for text in ("b.j > 1", "b.j > 1 AND b.note = 'x'", "b.note = 'x'")
+    )
+    hint = "(a condition can come later if it reads only b.k)"
+    assert hint in compare(before, more)[0]
+    assert hint not in compare(before, other)[0]
+
+
 def test_a_plan_that_fits_is_left_as_it_is(tmp_path: Path) -> None:
     """The same alias in two branches stores other columns in each: none is added to the other's."""
     text = "SELECT a.id FROM a JOIN b ON a.k = b.k UNION ALL SELECT a.j FROM a JOIN b ON a.j = b.j"

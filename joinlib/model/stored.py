@@ -58,9 +58,10 @@ def _equal(stage: Mapping[str, Any]) -> Iterator[frozenset[str]]:
     by_paths = bool(stage.get("paths"))
     keys = stage["tree"]["keys"] if by_paths else [given["keys"] for given in stage["inputs"]]
     every = [range(len(keys))] * max(map(len, keys), default=0)
-    left = [iter(names) for names in keys]
+    left = [*map(iter, keys)]
     for members in stage["paths"]["classes"] if by_paths else every:
-        yield frozenset(values[next(left[member])] for member in members)
+        names = (next(left[member], None) for member in members)  # an input may be copied to every unit
+        yield frozenset(values[name] for name in names if name is not None)
 
 
 def _groups(stages: Sequence[Mapping[str, Any]]) -> StoredGroups:

@@ -183,9 +183,10 @@ def _route(stage: Stage) -> list[list[Any]] | None:
 
 
 def scattered(known: Any) -> bool:
-    """Return whether a stage of a fingerprint has its rows at random, each input in its own half of the units."""
-    routes = [stage.get("route") for stage in known.get("stages", [known])]
-    return any(route is not None and route[0] != route[1] for route in routes)
+    """Return whether a stage of a fingerprint has its rows at random, neither by a key nor in cells of a band."""
+    stages = known.get("stages", [known])
+    joined = [stage for stage in stages if stage.get("route") is not None]
+    return any(not stage["route"][2:] and not any(i["keys"] for i in stage["inputs"]) for stage in joined)
 
 
 def stores_once(known: Any) -> bool:

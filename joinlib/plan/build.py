@@ -98,7 +98,7 @@ def stage(
     wanted = need(query, tree, times, request.options)
     plans = _inputs(query, choice, wanted, request, types)
     if request.options.once and query.paths is None and once.possible(tree, plans):
-        both = _inputs(query, choice, once.united(wanted, plans), request, types)
+        both = _inputs(query, choice, once.united(wanted, plans), request, types, columns=True)
         if once.alike(both, choice):
             plans, choice = once.twins(both), once.routed(choice)
     joined = _join(tree, {s.alias: i for i, s in enumerate(query.scans)}, query.classes, choice)
@@ -125,12 +125,17 @@ def stage(
 
 
 def _inputs(
-    query: Query, choice: Choice, wanted: Need, request: Request, types: Mapping[str, pa.DataType]
+    query: Query,
+    choice: Choice,
+    wanted: Need,
+    request: Request,
+    types: Mapping[str, pa.DataType],
+    columns: bool = False,
 ) -> tuple[InputPlan, ...]:
     return tuple(
         upstream_plan(i, s, query.classes, wanted, types)
         if isinstance(s, Result)
-        else input_plan(i, present(s, choice), request.inputs[s.table.name], query.classes, wanted)
+        else input_plan(i, present(s, choice, columns), request.inputs[s.table.name], query.classes, wanted)
         for i, s in enumerate(query.scans)
     )
 

@@ -19,7 +19,7 @@ from joinlib.model.inputs import Biclique, Cells, Group
 from joinlib.model.joins import Index, IndexCondition
 from joinlib.plan.cells import cells_of
 from joinlib.plan.options import JoinOptions
-from joinlib.plan.theta import decides, index_conditions
+from joinlib.plan.theta import decides, index_conditions, moved
 from joinlib.sql import JoinNode, Scan
 from joinlib.sql.graph import Clause, aliases
 
@@ -125,9 +125,13 @@ def shared(units: int, subgroups: int) -> Biclique:
     return Biclique((group, group))
 
 
-def present(scan: Scan, choice: Choice) -> Scan:
-    """Filter out rows with NULL in a compared value: they match nothing, so they are never stored."""
-    sides = {s.sql: s for clause in choice.never for s in _compared(clause.value, scan.alias)}
+def present(scan: Scan, choice: Choice, columns: bool = False) -> Scan:
+    """Filter out rows with NULL in a compared value: they match nothing, so they are never stored.
+
+    columns: Whether the test is of `x` where `x + 5` is compared.
+    """
+    compared = (s for clause in choice.never for s in _compared(clause.value, scan.alias))
+    sides = {s.sql: s for s in (moved(s)[0] if columns else s for s in compared)}
     known = {c.value.sql for c in scan.filter}
     wanted = [negate(is_null(side)) for side in sides.values()]
     place = choice.never[0].place if choice.never else (1, 1)

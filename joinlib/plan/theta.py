@@ -4,6 +4,7 @@ by: comparisons between the two inputs.
     a.x < b.y                    a.x < b.y
     a.k BETWEEN b.k AND b.k + c  a.k >= b.k  and  a.k <= b.k + c           (whole numbers: one range of b.k)
     ABS(a.x - b.x) <= c          a.x <= b.x + c  and  a.x >= b.x - c
+    a.x - b.x < c                a.x <= b.x + c                            (= c: and a.x >= b.x + c)
     b.t - a.t between l and h    a.t <= b.t - l  and  a.t >= b.t - h       (the time bounds)
 
 Law: what they find contains every pair that matches. Comparisons of 64 bits and time bounds find exactly
@@ -34,8 +35,27 @@ def index_conditions(
     predicate: Iterable[Expr], bounds: Iterable[Bound], left: str
 ) -> tuple[IndexCondition, ...]:
     """Translate the conditions to searches of an index. `left`: the alias of the first input."""
-    found = [condition for clause in predicate for condition in _of_clause(clause, left)]
-    return (*found, *(condition for bound in bounds for condition in _times(bound, left)))
+    found = [(clause, condition) for clause in predicate for condition in _of_clause(clause, left)]
+    numbers = {_pair(condition) for clause, condition in found if _passes_nan(clause) is False}
+    kept = [c for clause, c in found if not _passes_nan(clause) or _pair(c) in numbers]
+    return (*kept, *(condition for bound in bounds for condition in _times(bound, left)))
+
+
+def _pair(condition: IndexCondition) -> frozenset[str]:
+    return frozenset((condition.left.sql, condition.right.sql))
+
+
+def _passes_nan(clause: Expr) -> bool | None:
+    """Return whether a difference that is NaN, which is more than every number, passes a limit; None for other clauses.
+
+    Where it does, a number has the partner NaN, which no search from below finds, unless another clause fails for it.
+    """
+    node = clause.node
+    assert isinstance(node, Comparison)
+    if aliases(node.left) and aliases(node.right):
+        return None
+    value, sign = (node.left, node.sign) if aliases(node.left) else (node.right, MIRROR[node.sign])
+    return sign in (">", ">=") and not t.is_integer(value.type)
 
 
 def decides(clause: Expr, left: str) -> bool:
@@ -52,11 +72,11 @@ def decides(clause: Expr, left: str) -> bool:
 
 def _of_clause(clause: Expr, left: str) -> Iterator[IndexCondition]:
     node = clause.node
-    if not isinstance(node, Comparison) or node.sign in ("=", "<=>"):
+    if not isinstance(node, Comparison) or node.sign == "<=>":
         return
     sides = aliases(node.left), aliases(node.right)
     if len(sides[0]) == 1 and len(sides[1]) == 1 and sides[0] != sides[1]:
-        yield from _plain(node, left)
+        yield from _plain(node, left) if node.sign != "=" else ()
     elif not sides[1]:
         yield from _band(node.left, node.sign, node.operands[1], left)
     elif not sides[0]:
@@ -84,14 +104,14 @@ def _shifted(one: Expr, sign: str, two: Expr) -> IndexCondition:
     < becomes <= of a smaller shift: near the ends of 64 bits a shift saturates, which may find too much but
     misses nothing.
     """
-    (left, less), (right, more) = _moved(one), _moved(two)
+    (left, less), (right, more) = moved(one), moved(two)
     shift = more - less
     if not shift or not -(2**62) < shift < 2**62:
         return IndexCondition(one, sign, two)
     return IndexCondition(left, _LOOSE[sign], right, shift + {"<": -1, ">": 1}.get(sign, 0))
 
 
-def _moved(value: Expr) -> tuple[Expr, int]:
+def moved(value: Expr) -> tuple[Expr, int]:
     """Split a value into a column of whole numbers and the constant that is added to it."""
     node = value.node
     known = isinstance(node, Call) and node.kernel is compute and t.is_integer(value.type)
@@ -107,26 +127,35 @@ def _moved(value: Expr) -> tuple[Expr, int]:
 
 
 def _band(value: Expr, sign: str, limit: Node, left: str) -> Iterator[IndexCondition]:
-    """Translate ABS(one - two) <= limit, for whole numbers or doubles."""
-    if sign not in ("<", "<=") or not isinstance(limit, Literal) or limit.value.as_py() is None:
+    """Translate one - two < limit and ABS(one - two) <= limit, for whole numbers or doubles."""
+    if not isinstance(limit, Literal) or limit.value.as_py() is None:
         return
-    node = value.node
-    inner = _argument(node, "abs_checked")
-    if inner is None or not isinstance(inner, Call) or inner.parameters != ("subtract_checked",):
+    inner = _argument(value.node, "abs_checked")
+    sides = _difference(inner or value.node, value.type)
+    if sides is None or (inner and sign not in ("<", "<=")):
         return
-    kind = value.type
-    sides = [_side(argument, kind) for argument in inner.arguments]
-    if None in sides or not (t.is_integer(kind) or kind in (t.DOUBLE, t.FLOAT)):
-        return
-    one, two = (s for s in sides if s is not None)
-    if aliases(one) == aliases(two):
-        return
+    (one, two), most = sides, limit.value.as_py()
+    least = -most if inner else most
     if aliases(one) != {left}:
-        one, two = two, one
-    reach = _reach(limit.value.as_py(), kind)
+        one, two, sign, least, most = two, one, MIRROR[sign], -most, -least
+    if inner or sign in ("<", "<=", "="):
+        yield from _reached(one, "<=", two, _reach(most, value.type, up=True))
+    if inner or sign in (">", ">=", "="):
+        yield from _reached(one, ">=", two, _reach(least, value.type, up=False))
+
+
+def _reached(one: Expr, sign: str, two: Expr, reach: int | float | None) -> Iterator[IndexCondition]:
     if reach is not None:
-        yield IndexCondition(one, "<=", two, reach)
-        yield IndexCondition(one, ">=", two, -reach)
+        yield IndexCondition(one, sign, two, reach)
+
+
+def _difference(node: Node, kind: pa.DataType) -> tuple[Expr, Expr] | None:
+    """Return one and two of `one - two`, if each reads another input."""
+    if not isinstance(node, Call) or node.kernel is not compute or node.parameters != ("subtract_checked",):
+        return None
+    one, two = (_side(argument, kind) for argument in node.arguments)
+    known = t.is_integer(kind) or kind in (t.DOUBLE, t.FLOAT)
+    return (one, two) if known and one and two and aliases(one) != aliases(two) else None
 
 
 def _argument(node: Node, kernel: str) -> Node | None:
@@ -154,14 +183,17 @@ def _columns(node: Node) -> list[str] | None:
     return None if None in below else [name for names in below if names for name in names]
 
 
-def _reach(limit: object, kind: pa.DataType) -> int | float | None:
-    """Convert the limit of a band to the type of its values, rounded outwards; None if it does not fit."""
+def _reach(limit: object, kind: pa.DataType, up: bool) -> int | float | None:
+    """Convert the end of a band to the type of its values, rounded outwards; None if it does not fit."""
     if not isinstance(limit, int | float | Decimal) or not -(2**63) < limit < 2**63:
         return None
     if t.is_integer(kind):
-        return math.floor(limit)
+        return math.floor(limit) if up else math.ceil(limit)
+    out = math.inf if up else -math.inf
     # A difference rounded to the limit may be half a step more; FLOAT's steps are 2^29 times as large.
-    return math.nextafter(float(limit), math.inf) if kind == t.DOUBLE else float(limit) * (1 + 2**-22) + 1e-44
+    if kind == t.DOUBLE:
+        return math.nextafter(float(limit), out)
+    return float(limit) + math.copysign(abs(float(limit)) * 2**-22 + 1e-44, out)
 
 
 def _times(bound: Bound, left: str) -> Iterator[IndexCondition]:

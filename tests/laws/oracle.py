@@ -157,7 +157,7 @@ def next_to(left: str, right: str) -> Condition:
 
 
 _SIGNS: dict[str, Callable[[object, object], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "<>": operator.ne,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "<>": operator.ne,
 }  # fmt: skip
 
 
@@ -183,6 +183,16 @@ def near(left: str, right: str, by: float) -> Condition:
         return None if a is None or b is None else abs(a - b) <= by  # type: ignore[operator]
 
     return Condition(f"ABS({left} - {right}) <= {by}", test)
+
+
+def band_end(left: str, sign: str, right: str, by: float) -> Condition:
+    """An end of a band, or both."""
+
+    def test(row: Row) -> bool | None:
+        a, b = row.get(left), row.get(right)
+        return None if a is None or b is None else _SIGNS[sign](a - b, by)  # type: ignore[operator]
+
+    return Condition(f"{left} - {right} {sign} {by}", test)
 
 
 def odd(left: str, right: str) -> Condition:

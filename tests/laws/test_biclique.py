@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,7 @@ from joinlib.route.hash import key_hash
 from joinlib.state.side import Arrival
 from tests.laws.cases import DAY, KEYS, UTC, Case, bounds, cases, holds
 from tests.laws.harness import Flow, Trouble, counted, cut
-from tests.laws.oracle import Condition, Query, compared, near, odd, same
+from tests.laws.oracle import Condition, Query, band_end, compared, near, odd, same
 
 INF = float("inf")
 VALUES = KEYS | {
@@ -35,6 +36,7 @@ VALUES = KEYS | {
     UTC: [DAY, DAY - dt.timedelta(days=40_000), None],
 }
 SIGNS = st.sampled_from(["<", "<=", ">", ">=", "<>"])
+ENDS = st.sampled_from(["<", "<=", ">", ">=", "="])
 SELECTED = ("a.k", "a.v", "a.t", "b.k", "b.v", "b.t")
 SEALS = Tuning(merge_segments=2, max_segments=8, max_runs=2, retain_batches=1, probe_pairs=3)
 
@@ -44,7 +46,8 @@ def clauses(draw: st.DrawFn) -> Condition:
     column, sign = draw(st.sampled_from("kvj")), draw(SIGNS)
     kind = draw(st.sampled_from(["compare", "compare", "compare", "near", "odd"]))
     if kind == "near":
-        return near("a.v", "b.v", draw(st.sampled_from([0, 1, -1])))
+        by = draw(st.sampled_from([0, 1, -1]))
+        return draw(st.sampled_from([near("a.v", "b.v", by), band_end("b.v", draw(ENDS), "a.v", by)]))
     if kind == "odd":
         return odd("a.v", "b.v")
     return compared(f"a.{column}", sign, f"b.{column}")
@@ -152,6 +155,34 @@ def test_bands_of_doubles_are_rounded_outwards(by: str, tmp_path: Path) -> None:
     for strategy in ("inequality", "biclique"):
         stage = build(sql, {"a": source, "b": source}, JoinOptions(units=4, strategy=strategy))
         assert Flow(stage, tmp_path / strategy).run([{"a": table, "b": table}]) == expected
+
+
+DIFFERENCES = (
+    "{d} < {by}", "{d} >= {by}", "{by} < {d}", "{d} = {by}", "{d} BETWEEN {by} - 1 AND {by}", "{d} > {by} AND {d} <= 2",
+    "{d} > -1 AND {by} > {d} AND a.x < b.x", "{d} > {by} AND a.x <= b.x", "{d} >= {by} AND ABS(b.x - a.x) < 0.35",
+    "{d} > {by} AND {turned} > -1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+@pytest.mark.parametrize("on", DIFFERENCES)
+def test_differences_of_doubles(on: str, kind: pa.DataType, tmp_path: Path) -> None:
+    """They are rounded outwards as bands are; and NaN, which is more than every number, is every difference from NaN."""
+    numbers = [n / 10 for n in range(-5, 6)] + [1e16, 1e16 + 2, float("nan"), INF, -INF]
+    table = pa.table([pa.array(numbers, kind)], pa.schema([("x", kind)]))
+    source, (batch,) = SourceInput(table.schema), table.to_batches()
+    for number, (by, turned) in enumerate(
+        (by, turned) for by in ("0.1", "0", "-0.3") for turned in (False, True)
+    ):
+        pair = ("a.x - b.x", "b.x - a.x")[:: -1 if turned else 1]
+        text = on.format(d=pair[0], turned=pair[1], by=f"CAST('{by}' AS DOUBLE)")
+        sql = f"SELECT a.x AS ax, b.x AS bx FROM a JOIN b ON {text}"
+        with duckdb.connect() as base:
+            expected = counted(base.register("a", table).register("b", table).sql(sql).fetchall())
+        for strategy in ("auto", "biclique"):
+            stage = build(sql, {"a": source, "b": source}, JoinOptions(units=4, strategy=strategy))
+            found = Flow(stage, tmp_path / f"{number}{strategy}").run([{"a": batch, "b": batch}])
+            assert found == expected, text
 
 
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "<>"])

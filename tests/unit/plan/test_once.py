@@ -40,6 +40,8 @@ def once(stage: Stage) -> bool:
         "b.k + 1 = a.k + 1",
         "a.x < b.x AND a.y > b.y",
         "ABS(a.x - b.x) <= 2",
+        "a.x - b.x BETWEEN -2 AND 2",
+        "a.x BETWEEN b.x - 2 AND b.x + 2 AND a.y < b.y",
         "(a.x + b.x) % 2 = 1",
         "a.k = b.k AND b.t BETWEEN a.t AND a.t + INTERVAL 5 SECONDS",
     ],

@@ -144,7 +144,7 @@ def _band(value: Expr, sign: str, limit: Node, left: str) -> Iterator[IndexCondi
         yield from _reached(one, ">=", two, _reach(least, value.type, up=False))
 
 
-def _reached(one: Expr, sign: str, two: Expr, reach: int | float | None) -> Iterator[IndexCondition]:
+def _reached(one: Expr, sign: str, two: Expr, reach: float | None) -> Iterator[IndexCondition]:
     if reach is not None:
         yield IndexCondition(one, sign, two, reach)
 

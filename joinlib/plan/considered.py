@@ -13,7 +13,7 @@ from joinlib.path.choice import BYTE, MOST_LEFT_OUT, Allowed, PathPlan, by_paths
 from joinlib.path.estimate import ROW_BYTES, PlanWork, Prices, Sizes, StagePlan, inputs_of, path_work, staged
 from joinlib.path.graph import JoinGraph, Key
 from joinlib.plan.reach import closure
-from joinlib.sql.bounds import time_bound
+from joinlib.sql.bounds import time_bounds
 from joinlib.sql.graph import inputs
 from joinlib.sql.order import InnerGroup
 
@@ -150,7 +150,7 @@ def _bounded(group: InnerGroup) -> Allowed:
     scans = [(at, scan) for at, part in enumerate(group.parts) for scan in inputs(part)]
     times = {f"{scan.alias}.{scan.table.time}": at for at, scan in scans if scan.table.time}
     order = {name: number for number, name in enumerate(times)}
-    every = [bound for c in group.known.rest if (bound := time_bound(c, order)) is not None]
+    every = [bound for c in group.known.rest for bound in time_bounds(c, order)[0]]
     whole = closure(every)
 
     def allowed(of: frozenset[int]) -> bool:

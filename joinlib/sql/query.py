@@ -11,7 +11,7 @@ from joinlib.expr.bound import Bound
 from joinlib.model.grouping import Grouping
 from joinlib.model.stored import StoredColumns
 from joinlib.sql.aggregate import aggregated
-from joinlib.sql.bounds import intersect, time_bound
+from joinlib.sql.bounds import intersect, time_bounds
 from joinlib.sql.classes import key_classes
 from joinlib.sql.depth import check_depth, with_room
 from joinlib.sql.graph import (
@@ -282,12 +282,11 @@ def _told_apart(tree: Joined, said: Collection[Clause]) -> tuple[tuple[Bound, ..
     """Return the time bounds of a join, and the other clauses without those that its key classes have said."""
     order = _event_times(tree)
     rest: list[Clause] = []
-    bounds = []
+    bounds: list[Bound] = []
     for clause in tree.on:
-        bound = None if _within_a_child(clause, tree) else time_bound(clause, order)
-        if bound is not None:
-            bounds.append(bound)
-        if bound is None and not any(clause is e for e in said):
+        found, exact = ((), False) if _within_a_child(clause, tree) else time_bounds(clause, order)
+        bounds += found
+        if not exact and not any(clause is e for e in said):
             rest.append(clause)
     return intersect(bounds), tuple(rest)
 

@@ -152,7 +152,8 @@ def differences(
 @st.composite
 def bounds(draw: st.DrawFn, left: str, right: str) -> Condition:
     low, high = draw(st.sampled_from([(-1, 2), (0, 0), (0, 3), (-4, -1), (1, 4), (-2, None), (None, 1)]))
-    return apart(f"{left}.t", f"{right}.t", low, high)
+    how = draw(st.sampled_from(["", "", "timestampdiff", "unix_timestamp"]))
+    return apart(f"{left}.t", f"{right}.t", low, high, how)
 
 
 @st.composite

@@ -323,10 +323,16 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any], *, read: bool) 
             " or start a new checkpoint"
         )
         return
-    if old.get("tables") != new.get("tables"):
+    if read and old.get("tables") != new.get("tables"):
         yield f"its rows were joined with other tables, or in another way; {_NEW}"
         return
-    yield from _select_differences(old.get("select", {}), new.get("select", {}))
+    if read:
+        yield from _select_differences(old.get("select", {}), new.get("select", {}))
+    yield from _stored_differences(old, new, read)
+
+
+def _stored_differences(old: dict[str, Any], new: dict[str, Any], read: bool) -> Iterator[str]:
+    """Yield why what a stage has stored of its inputs cannot serve."""
     if old.get("eager") != new.get("eager"):
         yield f"whether outer joins wait for partners was different (output.mode); {_NEW}"
     if old["units"] != new["units"] and not (_by_hash(old) and _by_hash(new)):
@@ -336,17 +342,17 @@ def _stage_differences(old: dict[str, Any], new: dict[str, Any], *, read: bool) 
             "rows were routed in another way (join.strategy, join.subgroups); set it back, or start a new"
             " checkpoint"
         )
-    names = [[(i["alias"], i["source"]) for i in plan["inputs"]] for plan in (old, new)]
-    if names[0] != names[1]:
-        was, now = (", ".join(s if a == s else f"{s} {a}" for a, s in n) for n in names)
+    if not read and passes_on(old) and passes_on(new):
+        yield from _passing_differences(old, new)
+        return
+    named = [[(i["alias"], i["source"]) for i in plan["inputs"]] for plan in (old, new)]
+    if named[0] != named[1]:
+        was, now = (", ".join(s if a == s else f"{s} {a}" for a, s in n) for n in named)
         yield f"the inputs were {was} and are {now}; {_NEW}"
         return
-    passes = not read and passes_on(old) and passes_on(new)
+    later = not read and not {"groups", "over"} & new.keys()  # whether a condition may come
     for before, after in zip(old["inputs"], new["inputs"], strict=True):
-        # Of an input of which nothing is stored it is known how far its time is.
-        yield from (
-            _field_differences(before, after, ["time"]) if passes else _input_differences(before, after)
-        )
+        yield from _input_differences(before, after, later)
     yield from _tree_differences(*(fixed(plan.get("tree"), read) for plan in (old, new)))
     yield from _joined_differences(old, new)
 
@@ -389,7 +395,18 @@ def _joined_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[st
             yield f"of rows joined so far the columns {stored} are stored, and the query needs {needed}; {_NEW}"
 
 
-def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+def _passing_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Of an input of which nothing is stored it is known how far its time is, under whatever name."""
+    said = [
+        [(i["source"], i["time"] and i["time"].partition(".")[2]) for i in p["inputs"]] for p in (old, new)
+    ]
+    if said[0] != said[1]:
+        was, now = (", ".join(f"{s} by {t}" if t else s for s, t in plan) for plan in said)
+        yield f"the input and its event time were {was} and are {now}; {_NEW}"
+
+
+def _input_differences(old: dict[str, Any], new: dict[str, Any], later: bool) -> Iterator[str]:
+    """Yield why an input cannot go on. later: whether the stage may decide conditions that are new."""
     alias = new["alias"]
     yield from _strange(old, {*new, "changes", "maps", "twin"})
     if old.get("twin") != new.get("twin"):
@@ -401,24 +418,21 @@ def _input_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
     if old.get("changes") != new.get("changes"):
         yield f"whether rows of {alias} may be deleted has changed (changes, upsert); {_NEW}"
     yield from _column_differences(alias, old["columns"], new["columns"])
-    yield from _field_differences(old, new, _FIELDS)
+    for field, title in _FIELDS.items():
+        if old[field] != new[field]:
+            hint = _hint(old, new) if later and field == "filter" else ""
+            yield f"the {title} of {alias} was {_text(old[field])} and is {_text(new[field])}{hint}; {_NEW}"
 
 
 _FIELDS = {"keys": "key", "filter": "filter", "time": "event time", "null_keys": "treatment of NULL keys"}
 
 
-def _field_differences(old: dict[str, Any], new: dict[str, Any], fields: Iterable[str]) -> Iterator[str]:
-    for field in fields:
-        if old[field] != new[field]:
-            was, now = _text(old[field]), _text(new[field])
-            yield f"the {_FIELDS[field]} of {new['alias']} was {was} and is {now}{_later(old, new, field)}; {_NEW}"
-
-
-def _later(old: dict[str, Any], new: dict[str, Any], field: str) -> str:
+def _hint(old: dict[str, Any], new: dict[str, Any]) -> str:
     """Return what conditions may come later, where a filter would only have got more of them."""
     stored = [column for column in old["columns"] if "$" not in column]
-    more = field == "filter" and set(conjuncts(old[field])) < set(conjuncts(new[field]))
-    return f" (a condition can come later if it reads only {', '.join(stored)})" if more else ""
+    if stored and set(conjuncts(old["filter"])) < set(conjuncts(new["filter"])):
+        return f" (a condition can come later if it reads only {', '.join(stored)})"
+    return ""
 
 
 def _column_differences(alias: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 Law: of groups whose rows others store, aggregates are told only if the checkpoint says what is selected of them.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,20 +74,25 @@ def _groups(stages: Sequence[Mapping[str, Any]]) -> StoredGroups:
     return {keys: tuple(sorted(calls, key=lambda c: (len(c), c))) for keys, calls in found.items()}
 
 
-def stored_conditions(plan: Mapping[str, Any]) -> frozenset[str]:
-    """Return the conditions by which rows are stored, by a plan's fingerprint: of inputs, joins and tables."""
+def stored_conditions(plan: Mapping[str, Any], last: bool = False) -> frozenset[str]:
+    """Return the conditions by which rows are stored, by a plan's fingerprint: of inputs, joins and tables.
+
+    last: Whether those by which the last join lets rows out are among them, as some of them may decide its kind.
+    """
     stages = plan.get("stages", [plan])
     read = read_stages(stages)
     return frozenset(
         text
         for number, stage in enumerate(stages)
-        for part in (*stage["inputs"], fixed(stage.get("tree"), number in read), stage.get("tables"))
+        for part in (*stage["inputs"], fixed(stage.get("tree"), last or number in read), stage.get("tables"))
         for text in _conditions(part)
     )
 
 
 _CONDITIONS = ("filter", "predicate", "where")
 _AND = " AND "
+_STAGE = "$stage"  # the source of an input that another stage makes, before its number
+_ESCAPED = re.compile(r"\\.", re.DOTALL)  # in a text between quotes
 
 
 def _conditions(part: Any) -> Iterator[str]:
@@ -104,7 +110,7 @@ def conjuncts(text: str | None) -> Iterator[str]:
     if text is None:
         return
     depth, quoted, found = 0, False, list[int]()
-    for at, letter in enumerate(text):
+    for at, letter in enumerate(_ESCAPED.sub("__", text)):
         quoted ^= letter == "'"
         depth += 0 if quoted else (letter == "(") - (letter == ")")
         if depth == 0 and at < len(text) - 1:
@@ -125,15 +131,19 @@ def conjunction(texts: Sequence[str]) -> str:
 
 
 def read_stages(stages: Sequence[Mapping[str, Any]]) -> frozenset[int]:
-    """Return the numbers of the stages whose rows others read; of joins by paths also where their rows come in."""
-    names = {given["source"] for given in _inputs(stages)}
-    read = [f"$stage{n}" in names for n in range(len(stages))]
+    """Return the numbers of the stages whose rows others store; of joins by paths also where their rows come in."""
+    read = [False] * len(stages)
+    for number in reversed(range(len(stages))):
+        if read[number] or not passes_on(stages[number]):
+            for given in stages[number]["inputs"]:
+                if given["source"].startswith(_STAGE):
+                    read[int(given["source"].removeprefix(_STAGE))] = True
     for number in reversed(range(len(stages) - 1)):
         read[number] |= stages[number + 1].get("paths") == {} and read[number + 1]
     return frozenset(number for number, one in enumerate(read) if one)
 
 
-def passes_on(stage: dict[str, Any]) -> bool:
+def passes_on(stage: Mapping[str, Any]) -> bool:
     """Return whether a stage stores nothing: its rows come out as they come in, or not at all."""
     return isinstance(stage.get("tree"), int) and not stage.keys() & {"groups", "over", "paths"}
 

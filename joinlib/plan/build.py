@@ -48,7 +48,7 @@ class Request:
     def tables(self) -> dict[str, Table]:
         """The inputs as tables that the SQL text may name."""
         return {
-            n: Table(n, i.schema, i.time, i.role == "stream", i.behind_us, i.rising)
+            n: Table(n, i.schema, i.time, i.role == "stream", i.behind_us, i.rising, i.keeps_failed)
             for n, i in self.inputs.items()
         }
 

@@ -35,10 +35,12 @@ def following(known: Mapping[str, Any] | None, plan: _PlanMaker) -> tuple[Pipeli
         return plain, StoredColumns()
     try:
         stored = stored_columns(known)
-        conditions = (None, stored_conditions(known), frozenset[str]())
+        conditions = (None, *(stored_conditions(known, last) for last in (False, True)), frozenset[str]())
     except _STRANGE:
         return plain, StoredColumns()
-    for by in conditions:  # none of the query's may be decided later, or new ones, or all
+    for by in (
+        conditions
+    ):  # none of the query's may be decided later, or new ones, or those that are in no join, or all
         tried = replace(stored, conditions=by)
         try:
             kept = plan(**lying, stored=tried)

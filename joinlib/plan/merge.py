@@ -33,7 +33,7 @@ def chain(tree: JoinNode | Scan) -> JoinNode | Scan:
     for child, holder in zip(children[1:], tree.holders[1:]):
         seen |= child.aliases
         known = [b for b in bounds if {b.left.partition(".")[0], b.right.partition(".")[0]} <= seen]
-        decided = [c for c in clauses if c.aliases <= seen]
+        decided = [c for c in clauses if c.aliases <= seen and (not c.late or child is children[-1])]
         bounds = [b for b in bounds if b not in known]
         clauses = [c for c in clauses if c not in decided]
         holders = (tree.holders[0], holder)

@@ -61,6 +61,7 @@ class SourceInput:
     ] = ()  # the columns of which each value has one row, the last; empty: not an upsert
     partial: bool = False  # upserts come with a column `UNCHANGED`: some values may not have been sent
     skip_unknown: bool = False  # a deletion without its row is left out and counted
+    keeps_failed: bool = False  # rows for which an expression over them alone fails become dead letters
     behind_us: int = 0  # of a part of the query: how far behind the watermark its event time may be
     rising: tuple[
         Rising, ...

@@ -138,6 +138,7 @@ def source(given: Input, found: InputStatistics | None = None) -> SourceInput:
         and given.changes.on_unknown_delete == "skip",
         partial=given.upsert is not None
         and (logged or (given.kafka is not None and given.kafka.format == "debezium")),
+        keeps_failed=given.on_error == "deadLetter",
         statistics=statistics(given, found or InputStatistics()),
     )
 

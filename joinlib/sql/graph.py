@@ -31,6 +31,7 @@ class Table:
         0  # how far behind the watermark its event time may be: it is made by a part of the query
     )
     rising: tuple[Rising, ...] = ()  # columns that follow an event time, its own among them
+    keeps_failed: bool = False  # rows for which an expression over them alone fails become dead letters
 
     @property
     def times(self) -> dict[str, Rising]:

@@ -15,6 +15,7 @@ Of a query that goes on from the rows of another one, conditions by which those 
 from dataclasses import replace
 
 from joinlib.expr.compare import Comparison
+from joinlib.expr.total import total
 from joinlib.model.stored import StoredColumns
 from joinlib.sql.graph import Clause, Joined, Scan, Tree, passing, scans
 from joinlib.sql.nulls import rejects_null
@@ -44,7 +45,8 @@ def push(tree: Tree, above: Clauses, needed: Clauses) -> Tree:
 def held_back(tree: Tree, stored: StoredColumns) -> tuple[Tree, Clauses]:
     """Return the tree without the clauses above its joins that can be decided after all of them, and those.
 
-    They are of streams, say nothing of times, and rows are neither stored nor found by them.
+    They are of streams, say nothing of times, and rows are neither stored nor found by them; nor do rows for which they
+    fail become dead letters, as only what is decided before the joins can send.
     """
     if isinstance(tree, Scan):
         return tree, []
@@ -53,9 +55,12 @@ def held_back(tree: Tree, stored: StoredColumns) -> tuple[Tree, Clauses]:
     times = frozenset(f"{scan.alias}.{scan.table.time}" for scan in streams if scan.table.time is not None)
     conditions = stored.conditions or frozenset()
 
+    kept = frozenset(scan.alias for scan in streams if scan.table.keeps_failed)
+
     def late(clause: Clause) -> bool:
         return clause.aliases <= aliases and not (
-            clause.value.sql in conditions
+            (len(clause.aliases) == 1 and clause.aliases <= kept and not total(clause.value.node))
+            or clause.value.sql in conditions
             or (len(clause.aliases) > 1 and clause.value.sql in stored.relations)
             or _by_keys(clause, stored.keys)
             or (_compares(clause) and not times.isdisjoint(clause.value.columns))
@@ -82,7 +87,11 @@ def _by_keys(clause: Clause, keys: frozenset[frozenset[str]]) -> bool:
     if not isinstance(node, Comparison) or node.sign not in _EQUAL:
         return False
     sides = node.left.sql, node.right.sql
-    return any(all(any(side in key for key in equal) for side in sides) for equal in keys)
+    return any(all(any(_is(side, key) for key in equal) for side in sides) for equal in keys)
+
+
+def _is(value: str, key: str) -> bool:
+    return key == value or key.startswith(f"CAST({value} AS ")
 
 
 def _compares(clause: Clause) -> bool:

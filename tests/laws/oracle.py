@@ -71,6 +71,7 @@ class Query:
 Tree = str | tuple[str, "Tree", "Tree", tuple[Condition, ...]]
 
 _DUCKDB = duckdb.connect(config={"threads": 1})
+_DUCKDB.execute("CREATE MACRO unix_timestamp(t) AS CAST(epoch(t) AS BIGINT)")
 _DUCKDB.execute("SET TimeZone = 'UTC'")
 
 
@@ -205,8 +206,8 @@ def odd(left: str, right: str) -> Condition:
     return Condition(f"({left} + {right}) % 2 = 1", test)
 
 
-def apart(left: str, right: str, low_s: int | None, high_s: int | None, how: str = "") -> Condition:
-    """low <= right - left <= high, in seconds. how: a function that counts them; of times that are whole seconds."""
+def apart(left: str, right: str, low_s: int | None, high_s: int | None, counted: bool = False) -> Condition:
+    """low <= right - left <= high, in seconds. counted: as numbers; the times are whole seconds."""
 
     def test(row: Row) -> bool:
         a, b = row.get(left), row.get(right)
@@ -215,17 +216,10 @@ def apart(left: str, right: str, low_s: int | None, high_s: int | None, how: str
         seconds = (b - a).total_seconds()  # type: ignore[operator]
         return (low_s is None or seconds >= low_s) and (high_s is None or seconds <= high_s)
 
-    counted = {
-        "timestampdiff": f"timestampdiff(SECOND, {left}, {right})",
-        "unix_timestamp": f"unix_timestamp({right}) - unix_timestamp({left})",
-    }.get(how)
-
     def end(sign: str, seconds: int) -> str:
-        return (
-            f"{counted} {sign} {seconds}"
-            if counted
-            else f"{right} {sign} {left} + INTERVAL '{seconds}' SECONDS"
-        )
+        if counted:
+            return f"unix_timestamp({right}) - unix_timestamp({left}) {sign} {seconds}"
+        return f"{right} {sign} {left} + INTERVAL '{seconds}' SECONDS"
 
     sides = [end(sign, s) for sign, s in ((">=", low_s), ("<=", high_s)) if s is not None]
     return Condition(" AND ".join(sides), test)

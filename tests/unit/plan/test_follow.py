@@ -107,6 +107,77 @@ def test_an_equality_may_come_later(
     assert (compare(as_json(before), as_json(after)) == []) is goes_on
 
 
+COLUMNS = "a.id, a.k, a.j, a.note, b.id AS bid, b.j AS bj, b.note AS bn"
+LESS = "FROM a LEFT JOIN b ON a.k = b.k WHERE a.j < b.j"
+CHAIN = "FROM a JOIN b ON a.k = b.k JOIN c ON c.k = a.k"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "more"),
+    [
+        (ONE, f"{ONE} WHERE b.k = 2", {}),  # of one input; 2 is part of no name
+        (ONE.replace("a.k", "a2.k").replace("FROM a", "FROM a a2"), "WHERE b.k = 2", {}),
+        (LESS, f"{LESS} AND a.id > 1", {}),  # which stays the inner join that its condition has made it
+        *(
+            (CHAIN, f"{CHAIN} WHERE {one}", {"join": {"strategy": "binary"}})
+            for one in ("a.j > 1", "a.j < b.j")
+        ),
+        (ONE, f"{ONE} WHERE a.j > 1", {"output": {"mode": "changelog", "noop": {}, "key": ["note"]}}),
+        (ONE, f"{ONE} JOIN t ON t.k = a.k", {"output": {"mode": "changelog", "noop": {}, "key": ["note"]}}),
+    ],
+)
+def test_conditions_that_may_come(tmp_path: Path, before: str, after: str, more: dict[str, Any]) -> None:
+    """Whatever their texts are like, however the joins are done, and whatever routes what comes out."""
+    columns = COLUMNS.replace("a.", "a2.") if "a2" in before else COLUMNS
+    after = after if after.startswith("FROM") else f"{before} {after}"
+    known = planned(tmp_path, f"SELECT {columns} {before}", more)
+    begin(tmp_path, known)
+    assert compare(as_json(known), as_json(planned(tmp_path, f"SELECT {columns} {after}", more))) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("SELECT a.id, a.k FROM a", "SELECT a.id, a.k FROM a JOIN t ON t.k = a.k"),
+        (
+            "SELECT x.id FROM a x JOIN t ON t.k = x.k",
+            "SELECT a.note FROM a WHERE EXISTS (SELECT 1 FROM t WHERE t.k = a.k)",
+        ),
+    ],
+)
+def test_tables_come_and_go_where_nothing_is_stored(tmp_path: Path, one: str, other: str) -> None:
+    plans = [as_json(planned(tmp_path, sql, {"output": {"noop": {}}})) for sql in (one, other)]
+    assert compare(*plans) == compare(*plans[::-1]) == []
+    elsewhere = as_json(planned(tmp_path, other.replace("FROM a", "FROM b a"), {"output": {"noop": {}}}))
+    assert compare(plans[0], elsewhere) != []
+
+
+def test_texts_with_quotes_are_not_taken_apart(tmp_path: Path) -> None:
+    plans = [
+        as_json(plan_of(job(tmp_path, f"SELECT a.id {ONE} WHERE a.note = 'q'' AND {text}'")))
+        for text in ("a AND b", "b AND a")
+    ]
+    assert compare(*plans) != []
+
+
+@pytest.mark.parametrize(("condition", "goes_on"), [("CAST(a.note AS INT) > 1", False), ("a.j > 1", True)])
+def test_rows_that_fail_still_become_dead_letters(tmp_path: Path, condition: str, goes_on: bool) -> None:
+    """Only conditions before the joins can send them."""
+    more = {"deadLetters": {"path": "letters"}, "output": {"noop": {}}}
+    known = planned(tmp_path, f"SELECT {COLUMNS} {ONE}", more, onError="deadLetter")
+    begin(tmp_path, known)
+    after = planned(tmp_path, f"SELECT {COLUMNS} {ONE} WHERE {condition}", more, onError="deadLetter")
+    assert (compare(as_json(known), as_json(after)) == []) is goes_on
+
+
+def planned(folder: Path, sql: str, more: dict[str, Any], **of_inputs: str) -> Pipeline:
+    """The plan of a job over three streams and a table, with further fields."""
+    given = fields(folder, "SELECT id FROM a")
+    inputs = {name: {**given["inputs"][name], **of_inputs} for name in "abc" if f" {name}" in sql}
+    table = {"t": {**given["inputs"]["a"], "role": "table"}} if "FROM t" in sql or "JOIN t" in sql else {}
+    return plan_of(written({**given, **more, "sql": sql, "inputs": {**inputs, **table}}, folder))
+
+
 def test_a_filter_says_which_columns_it_may_read(tmp_path: Path) -> None:
     """If it only has more conditions than before."""
     before, more, other = (

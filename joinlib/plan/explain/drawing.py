@@ -184,7 +184,7 @@ def _join(stage: Stage, join: Operator) -> str:
 
 def _equality(columns: list[str]) -> str:
     """Name a column once that is called the same in all inputs."""
-    names = {c.partition(".")[2] for c in columns}
+    names = {"" if "(" in c else c.partition(".")[2] for c in columns}  # what is computed has no name
     return names.pop() if len(names) == 1 and "" not in names else " = ".join(columns)
 
 

@@ -214,3 +214,15 @@ def test_each_operator_whose_state_never_shrinks_is_named(
     found = dict(caution.split(": ", 1) for caution in warned(sql, mode))
     assert found.keys() == expected.keys()
     assert all(said in found[operator] for operator, said in expected.items()), found
+
+
+def test_what_joins_compare() -> None:
+    """A column that is called the same on both sides is named once; what is computed has no name."""
+    drawn = explain(
+        pipeline(
+            "SELECT a.k AS k FROM a JOIN b ON a.k = b.k AND date_trunc('hour', a.t) = date_trunc('hour', b.t)",
+            INPUTS,
+            JoinOptions(units=2),
+        )
+    )
+    assert "inner join a ⋈ b on k, date_trunc('hour', a.t) = date_trunc('hour', b.t)" in drawn

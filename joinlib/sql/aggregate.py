@@ -17,6 +17,7 @@ from joinlib.expr import Expr, Ref
 from joinlib.expr import types as t
 from joinlib.expr.logic import Junction
 from joinlib.expr.nodes import constant
+from joinlib.expr.packed import pack, unpack
 from joinlib.model.grouping import AggregateCall, Grouping, GroupKey
 from joinlib.model.stored import StoredGroups
 from joinlib.sql.calls import Asked, aggregates, asked, is_call
@@ -85,9 +86,12 @@ def _distinct(select: exp.Select, scope: Scope, other: exp.Expr | None) -> Group
             "DISTINCT with GROUP BY or aggregates is not supported; the groups are distinct", other
         )
     columns = select_list(select, scope)
-    keys = tuple(GroupKey(f"$g{i}", _groupable(v, scope, at).type, v.sql) for i, (_, v) in enumerate(columns))
-    names = tuple((name, _column(k.name, k.type, k.sql)) for (name, _), k in zip(columns, keys, strict=True))
-    rows = tuple((k.name, v) for k, (_, v) in zip(keys, columns, strict=True))
+    kept = [pack(_groupable(value, scope, at)) for _, value in columns]
+    keys = tuple(
+        GroupKey(f"$g{i}", k.type, v.sql) for i, (k, (_, v)) in enumerate(zip(kept, columns, strict=True))
+    )
+    names = tuple((name, _key(key, v.type)) for (name, v), key in zip(columns, keys, strict=True))
+    rows = tuple((key.name, value) for key, value in zip(keys, kept, strict=True))
     return Grouped(rows, Grouping(keys, (), None, names))
 
 
@@ -137,8 +141,9 @@ class _Groups(Scope):
             )
         value = _groupable(compile(node, self.rows), self.rows, node)
         if value.columns:  # grouping by a constant splits nothing
-            self.keys.setdefault(value.sql, GroupKey(f"$g{len(self.keys)}", value.type, value.sql))
-            self.values.setdefault(f"GROUP {value.sql}", (self.keys[value.sql].name, value))
+            kept = pack(value)
+            self.keys.setdefault(value.sql, GroupKey(f"$g{len(self.keys)}", kept.type, value.sql))
+            self.values.setdefault(f"GROUP {value.sql}", (self.keys[value.sql].name, kept))
 
     def given(self, node: exp.Expr) -> Expr | None:
         """Return a group key or an aggregate as a column; None if the
@@ -159,8 +164,7 @@ class _Groups(Scope):
                 raise
             return None
         if value.sql in self.keys:
-            key = self.keys[value.sql]
-            return _column(key.name, key.type, key.sql)
+            return _key(self.keys[value.sql], value.type)
         if isinstance(node, exp.Column) and value.columns:
             raise self.error(
                 f"{value.sql} is neither grouped nor aggregated; add it to GROUP BY, or write"
@@ -217,8 +221,15 @@ def _column(name: str, kind: pa.DataType, sql: str) -> Expr:
     return Expr(sql, (name,), kind, Ref(name))
 
 
+def _key(key: GroupKey, kind: pa.DataType) -> Expr:
+    """What a group has been made by; of this type."""
+    return unpack(_column(key.name, key.type, key.sql), kind)
+
+
 def _groupable(value: Expr, scope: Scope, at: exp.Expr) -> Expr:
-    if t.is_nested(value.type) or value.type == t.NULL or t.name(value.type) == "INTERVAL":
+    if (
+        t.is_map(value.type) or value.type == t.NULL
+    ):  # as in Spark: equal maps may have their entries in other orders
         raise scope.error(
             f"{value.sql} is {t.name(value.type)}, which cannot be grouped; group by its parts", at
         )

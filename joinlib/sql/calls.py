@@ -8,6 +8,7 @@ count_if(c) is count(CASE WHEN c THEN TRUE END); bool_and is the least of some t
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 from sqlglot import exp
@@ -20,6 +21,7 @@ from joinlib.expr.compare import compare
 from joinlib.expr.functions import AGGREGATES, function
 from joinlib.expr.logic import both, choose, is_null, negate
 from joinlib.expr.nodes import Literal, constant
+from joinlib.expr.packed import pack, packs, unpack, unpack_list
 from joinlib.model.grouping import Function
 from joinlib.sql.compile import compile
 from joinlib.sql.scope import Scope
@@ -136,12 +138,24 @@ def asked(node: exp.Expr, scope: Scope) -> Asked:
     if isinstance(node, exp.Filter):
         found = _filtered(found, node.expression.this, scope)
     try:
+        found = _packed(found)
         return replace(found, type=_type(known[0], found))
     except SpecError as error:
         raise scope.error(f"{found.sql}: {error}", node) from error
 
 
 _DISTINCT = ("count", "sum", "avg", "min", "max", *_LISTS, "var_pop", "var_samp", "stddev_pop", "stddev_samp")
+
+
+def _packed(found: Asked) -> Asked:
+    """Return the call over values that have an order, and of which what comes out is taken out again."""
+    sorts = found.distinct or found.function in ("min", "max", "mode", *_BY, *_LISTS)
+    if not sorts or not any(packs(value.type) for value in found.arguments):
+        return found
+    kind, finish = found.arguments[0].type, found.finish
+    if packs(kind) and found.function != "count":
+        finish = partial(unpack_list if found.function in _LISTS else unpack, kind=kind)
+    return replace(found, arguments=tuple(map(pack, found.arguments)), finish=finish)
 
 
 def _ordered(call: exp.Expr, scope: Scope) -> exp.Expr:
@@ -320,7 +334,7 @@ def _type(name: str, found: Asked) -> pa.DataType:
 
 
 def _check_order(kind: pa.DataType) -> None:
-    if t.is_nested(kind) or kind in (t.NULL, t.INTERVAL):
+    if kind == t.NULL:
         raise SpecError(f"{t.name(kind)} has no order; take a part of it")
 
 

@@ -53,6 +53,7 @@ class GroupKey:
     name: str
     type: pa.DataType
     sql: str
+    kind: pa.DataType | None = None  # of the values, where they are packed (`joinlib.expr.packed`)
 
 
 @dataclass(frozen=True)

@@ -87,10 +87,8 @@ def _distinct(select: exp.Select, scope: Scope, other: exp.Expr | None) -> Group
         )
     columns = select_list(select, scope)
     kept = [pack(_groupable(value, scope, at)) for _, value in columns]
-    keys = tuple(
-        GroupKey(f"$g{i}", k.type, v.sql) for i, (k, (_, v)) in enumerate(zip(kept, columns, strict=True))
-    )
-    names = tuple((name, _key(key, v.type)) for (name, v), key in zip(columns, keys, strict=True))
+    keys = tuple(_group_key(i, v, k) for i, (k, (_, v)) in enumerate(zip(kept, columns, strict=True)))
+    names = tuple((name, _key(key)) for (name, _), key in zip(columns, keys, strict=True))
     rows = tuple((key.name, value) for key, value in zip(keys, kept, strict=True))
     return Grouped(rows, Grouping(keys, (), None, names))
 
@@ -142,7 +140,7 @@ class _Groups(Scope):
         value = _groupable(compile(node, self.rows), self.rows, node)
         if value.columns:  # grouping by a constant splits nothing
             kept = pack(value)
-            self.keys.setdefault(value.sql, GroupKey(f"$g{len(self.keys)}", kept.type, value.sql))
+            self.keys.setdefault(value.sql, _group_key(len(self.keys), value, kept))
             self.values.setdefault(f"GROUP {value.sql}", (self.keys[value.sql].name, kept))
 
     def given(self, node: exp.Expr) -> Expr | None:
@@ -164,7 +162,7 @@ class _Groups(Scope):
                 raise
             return None
         if value.sql in self.keys:
-            return _key(self.keys[value.sql], value.type)
+            return _key(self.keys[value.sql])
         if isinstance(node, exp.Column) and value.columns:
             raise self.error(
                 f"{value.sql} is neither grouped nor aggregated; add it to GROUP BY, or write"
@@ -221,9 +219,15 @@ def _column(name: str, kind: pa.DataType, sql: str) -> Expr:
     return Expr(sql, (name,), kind, Ref(name))
 
 
-def _key(key: GroupKey, kind: pa.DataType) -> Expr:
-    """What a group has been made by; of this type."""
-    return unpack(_column(key.name, key.type, key.sql), kind)
+def _group_key(number: int, value: Expr, kept: Expr) -> GroupKey:
+    """Return the key that a value makes, which is kept so."""
+    return GroupKey(f"$g{number}", kept.type, value.sql, None if kept is value else value.type)
+
+
+def _key(key: GroupKey) -> Expr:
+    """The value that has made a key."""
+    column = _column(key.name, key.type, key.sql)
+    return column if key.kind is None else unpack(column, key.kind)
 
 
 def _groupable(value: Expr, scope: Scope, at: exp.Expr) -> Expr:

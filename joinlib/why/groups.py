@@ -10,7 +10,9 @@ import pyarrow as pa
 from joinlib.aggregate.groups import lowest_key, number
 from joinlib.aggregate.partial import Partials
 from joinlib.aggregate.unit import GroupUnit
-from joinlib.model.grouping import Grouping
+from joinlib.expr.packed import unpacked
+from joinlib.expr.rows import built
+from joinlib.model.grouping import Grouping, GroupKey
 from joinlib.model.stage import GroupStage
 from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick
@@ -24,10 +26,17 @@ from joinlib.why.verdict import RowGroup
 def groups(grouping: Grouping, few: Few) -> list[RowGroup]:
     """Return the group of each row, whose columns are the keys and what is aggregated."""
     having = grouping.having.sql if grouping.having is not None else ""
-    columns = [few.rows.column(key.name).to_pylist() for key in grouping.keys]
+    columns = [_values(few.rows.column(key.name), key).to_pylist() for key in grouping.keys]
     names = [bare(key.sql) for key in grouping.keys]
     keys = zip(*columns, strict=True) if columns else [()] * few.rows.num_rows
     return [RowGroup(tuple(zip(names, values, strict=True)), having) for values in keys]
+
+
+def _values(column: pa.ChunkedArray, key: GroupKey) -> pa.Array | pa.ChunkedArray:
+    """What a key stands for."""
+    if key.kind is None:
+        return column
+    return built([one and unpacked(one, key.kind) for one in column.to_pylist()], key.kind)
 
 
 def released(grouping: Grouping, few: Few, watermarks: Sequence[int]) -> list[bool]:

@@ -35,7 +35,7 @@ def by_keys(grouping: Grouping, alias: str) -> str:
 
 def _groups(plan: Pipeline, stage: GroupStage) -> Iterator[str]:
     grouping = stage.grouping
-    by = ", ".join(f"{key.sql} {name(key.type)}" for key in grouping.keys)
+    by = ", ".join(f"{key.sql} {name(key.kind or key.type)}" for key in grouping.keys)
     yield f"by      {by or 'nothing: all rows are one group'}"
     for call in grouping.calls:
         kept = "" if {call.name, call.sql} & grouping.read else f": {KEPT}"

@@ -183,6 +183,11 @@ MINUTES = "SELECT date_trunc('minute', o.at) AS m, count(*) AS n FROM orders o G
         ),
         (GROUPED, {}, "counts in the group o.customer = 7, which comes out when the inputs end"),
         ("SELECT count(*) AS n FROM orders o", {}, "counts in the only group"),
+        (
+            "SELECT DISTINCT array(o.customer, 1) AS a FROM orders o",
+            {},
+            "the group array(o.customer, 1) = [7, 1]\n    is in the result",
+        ),
         ("SELECT DISTINCT o.customer FROM orders o", {}, "the group o.customer = 7\n    is in the result"),
         (
             MINUTES,

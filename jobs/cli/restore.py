@@ -15,13 +15,15 @@ from jobs.cli import words
 from jobs.cli.summary import near
 from joinlib.checkpoint import batches
 from joinlib.checkpoint.history import History, results
-from joinlib.checkpoint.lock import Lock, without_jvm
+from joinlib.checkpoint.identity import identity_of
+from joinlib.checkpoint.lock import Lock, held_off, without_jvm
 from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import SpecError, StateError
-from joinlib.sink.publish import numbers
+from joinlib.sink.publish import numbers, owner_of
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.output import Output
 from joinlib.state.location import local_folder, state_folder
+from joinlib.why.progress import check_query
 
 
 def restore(document: StreamJoin, batch: int | None) -> str:
@@ -33,11 +35,16 @@ def restore(document: StreamJoin, batch: int | None) -> str:
     checkpoint = document.spec.checkpoint.folder
     if not (checkpoint / "streamjoin.json").exists():
         raise SpecError(f"{near(checkpoint)} holds no checkpoint: nothing to go back to")
-    history = History(checkpoint, len(plan_of(document).stages))
+    pipeline = plan_of(document)
+    check_query(checkpoint, pipeline)
+    history = History(checkpoint, len(pipeline.stages))
+    if batch is None:
+        with held_off(checkpoint):
+            return _listed(history, document)
     lock = Lock(checkpoint)
     try:
         without_jvm(checkpoint, patience_s=0)
-        return _listed(history, document) if batch is None else _back(history, document, batch)
+        return _back(history, document, batch)
     finally:
         lock.release()
 
@@ -70,9 +77,9 @@ def _back(history: History, document: StreamJoin, batch: int) -> str:
     if batch not in there:
         found = ", ".join(map(str, there)) or "none"
         raise SpecError(f"--to-batch: batch {batch} is not kept, or not done; there are {found}")
-    for output in document.spec.results.values():
-        if torn := _torn(output, batch):
-            raise SpecError(torn)
+    for name, output in document.spec.results.items():
+        if wrong := _elsewhere(history, name, output, batch) or _torn(output, batch):
+            raise SpecError(wrong)
     if damage := history.damage(batch, set()):
         raise StateError(f"batch {batch} is not whole: {damage}")
     outputs = [Path(o.files.path) for o in document.spec.results.values() if o.files]
@@ -84,6 +91,28 @@ def _back(history: History, document: StreamJoin, batch: int) -> str:
     return (
         f"{near(history.checkpoint)} is at batch {batch}; the latest begun was {latest}, and results of"
         f" {words.number(withdrawn)} batches were withdrawn. The next run reads on from there"
+    )
+
+
+def _elsewhere(history: History, name: str, output: Output, batch: int) -> str:
+    """Return why later results are not in the folder that the spec names; empty if they can only be there.
+
+    They would stay where they are, and their rows would come out a second time.
+    """
+    if output.files is None or batch == batches.begun(history.spark):
+        return ""
+    folder = Path(output.files.path)
+    owner = owner_of(folder)
+    if owner == identity_of(history.checkpoint):
+        return ""
+    if not folder.exists():
+        why = "is missing"
+    else:
+        why = "belongs to no checkpoint" if owner is None else "belongs to another checkpoint"
+    field = f"outputs.{name}" if name else "output"
+    return (
+        f"spec.{field}.files.path: {near(folder)} {why}, so the results of {near(history.checkpoint)} behind batch"
+        f" {batch} cannot be withdrawn; name the folder that has them, or start with a new checkpoint and output"
     )
 
 

@@ -7,7 +7,8 @@ can outlive a killed Python by a moment in which it might still commit.
 import fcntl
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,16 +28,40 @@ class Lock:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as e:
-            holder = os.pread(self._file, 100, 0).decode(errors="replace").strip() or "unknown"
-            raise NotReady(
-                f"checkpoint {checkpoint} is in use by another run (process {holder}); stop that run first"
-            ) from e
+            raise _in_use(checkpoint, self._file) from e
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         """Release the checkpoint for the next run."""
         os.close(self._file)
+
+
+@contextmanager
+def held_off(checkpoint: Path) -> Iterator[None]:
+    """Hold runs off inside the block without writing to the checkpoint, which this user may only read.
+
+    Raises:
+        NotReady: One is alive.
+    """
+    with ExitStack() as stack:
+        if (file := checkpoint / "lock").exists():
+            lock = stack.enter_context(file.open("rb")).fileno()
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError as e:
+                raise _in_use(checkpoint, lock) from e
+        if (file := checkpoint / JVM).exists():
+            jvm = stack.enter_context(file.open("rb")).fileno()
+            patiently(lambda: _tried(jvm, fcntl.LOCK_SH), checkpoint, 0)
+        yield
+
+
+def _in_use(checkpoint: Path, lock: int) -> NotReady:
+    holder = os.pread(lock, 100, 0).decode(errors="replace").strip() or "unknown"
+    return NotReady(
+        f"checkpoint {checkpoint} is in use by another run (process {holder}); stop that run first"
+    )
 
 
 def without_jvm(checkpoint: Path, patience_s: float) -> None:
@@ -66,10 +91,10 @@ def patiently(tried: Callable[[], T | None], checkpoint: Path, patience_s: float
     return lock
 
 
-def _tried(file: int) -> bool | None:
+def _tried(file: int, kind: int = fcntl.LOCK_EX) -> bool | None:
     """Try to take the lock, which is let go when the file is closed. Java's locks are those of POSIX, too."""
     try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return None
     return True

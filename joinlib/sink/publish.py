@@ -45,12 +45,18 @@ def claim(folder: Path, checkpoint_id: str, synced: bool = False) -> None:
             raise SpecError(f"output folder {folder} holds batches of something else; use an empty folder")
         with whole(owner, hidden=True, synced=synced) as aside:
             aside.write_text(json.dumps({"checkpoint": checkpoint_id}))
-    if json.loads(owner.read_text())["checkpoint"] != checkpoint_id:
+    if owner_of(folder) != checkpoint_id:
         raise SpecError(
             f"output folder {folder} belongs to another checkpoint; use an empty folder, or the checkpoint"
             " that wrote it"
         )
     sweep(folder, ".staging")
+
+
+def owner_of(folder: Path) -> str | None:
+    """Return the id of the checkpoint that has claimed the folder; None if none has."""
+    owner = folder / _OWNER
+    return str(json.loads(owner.read_text())["checkpoint"]) if owner.exists() else None
 
 
 def check_age(folder: Path, begun: int | None) -> None:

@@ -37,6 +37,16 @@ def check_known(checkpoint: Path, pipeline: Pipeline) -> None:
     """
     if not begun(checkpoint) or batches.done(checkpoint / "spark") is None:
         raise SpecError(f"no run so far: {checkpoint} holds no batch that is done")
+    check_query(checkpoint, pipeline)
+
+
+def check_query(checkpoint: Path, pipeline: Pipeline) -> None:
+    """Check that a checkpoint that was begun is of this plan.
+
+    Raises:
+        SpecError: It is of another one.
+        StateError: It cannot be read.
+    """
     if changes := refusals(checkpoint, pipeline):
         what = "\n".join(f"  - {change}" for change in changes)
         raise SpecError(

@@ -14,7 +14,10 @@ import pytest
 from jobs.cli.restore import restore
 from joinlib.checkpoint import batches
 from joinlib.checkpoint.history import History
+from joinlib.checkpoint.identity import identify
+from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import NotReady, SpecError, StateError
+from joinlib.sink.publish import claim
 from joinlib.spec import StreamJoin, parse
 from joinlib.state import segment
 from joinlib.state.manifest import Manifest, Run, Segment, SideManifest
@@ -23,14 +26,17 @@ from joinlib.state.manifests import Manifests
 BATCHES = range(3, 7)  # 7 was begun
 
 
-def spec(folder: Path, output: dict[str, Any] | None = None) -> StreamJoin:
+SQL = "SELECT a.k FROM a JOIN b ON a.k = b.k"
+
+
+def spec(folder: Path, output: dict[str, Any] | None = None, sql: str = SQL) -> StreamJoin:
     source = {"schema": "k BIGINT", "generator": {"rows": 10}}
     content = {
         "apiVersion": "streamjoin.dev/v1alpha1",
         "kind": "StreamJoin",
         "metadata": {"name": "back"},
         "spec": {
-            "sql": "SELECT a.k FROM a JOIN b ON a.k = b.k",
+            "sql": sql,
             "inputs": {"a": source, "b": source},
             "output": output or {"files": {"path": "out"}},
             "checkpoint": {"path": "checkpoint"},
@@ -44,9 +50,10 @@ def history(tmp_path: Path) -> History:
     """Batch n has the segments up to n; results of all but batch 5, and of the one that was cut off."""
     checkpoint = tmp_path / "checkpoint"
     spark, unit = checkpoint / "spark", checkpoint / "state" / "0" / "00001"
-    batches.make(spark, synced=False)
     unit.mkdir(parents=True)
-    (checkpoint / "streamjoin.json").write_text("{}")
+    identity = identify(checkpoint, "back", plan_of(spec(tmp_path)))
+    claim(tmp_path / "out", identity)
+    batches.make(spark, synced=False)
     run = Run(0, False, ())
     for batch in [*BATCHES, 7]:
         (spark / "offsets" / str(batch)).write_text(f'v1\n{{}}\n{{"inputs": {{"a": {batch}}}}}')
@@ -196,6 +203,43 @@ def test_results_in_a_topic_cannot_be_withdrawn(history: History, tmp_path: Path
     assert batches.begun(history.spark) == 7
 
 
+def test_a_checkpoint_of_another_query_is_left_alone(history: History, tmp_path: Path) -> None:
+    """Neither listed nor taken back: a spec that names its folder by mistake would drop another job's results."""
+    other = spec(tmp_path, sql="SELECT a.k FROM a LEFT JOIN b ON a.k = b.k")
+    for batch in (None, 4):
+        with pytest.raises(SpecError, match="is of another query; ask with the spec that it runs with"):
+            restore(other, batch)
+    assert (batches.begun(history.spark), len(list((tmp_path / "out").glob("batch=*")))) == (7, 4)
+
+
+@pytest.mark.parametrize(
+    ("owner", "why"), [("", "is missing"), ("none", "belongs to no"), ("other", "belongs to another")]
+)
+def test_results_that_lie_elsewhere_are_not_left_behind(
+    history: History, tmp_path: Path, owner: str, why: str
+) -> None:
+    """Where the spec names another folder than the run did, nothing changes: their rows would come out again."""
+    if owner:
+        (tmp_path / "elsewhere").mkdir()
+    if owner == "other":
+        claim(tmp_path / "elsewhere", "of another checkpoint")
+    with pytest.raises(SpecError, match=rf"spec.output.files.path: .*elsewhere {why}.*; name the folder"):
+        restore(spec(tmp_path, {"files": {"path": "elsewhere"}}), 4)
+    assert (batches.begun(history.spark), len(list((tmp_path / "out").glob("batch=*")))) == (7, 4)
+
+
+def test_the_list_writes_nothing(history: History, tmp_path: Path) -> None:
+    """One who may only read the checkpoint can ask for it; while a run is alive it is not given."""
+    (history.checkpoint / "lock").touch()
+    before = {file: file.stat().st_mtime_ns for file in history.checkpoint.rglob("*")}
+    restore(spec(tmp_path), None)
+    assert {file: file.stat().st_mtime_ns for file in history.checkpoint.rglob("*")} == before
+    with (history.checkpoint / "lock").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(NotReady, match="in use by another run"):
+            restore(spec(tmp_path), None)
+
+
 def test_not_while_a_run_is_alive(history: History, tmp_path: Path) -> None:
     """Neither its Python nor a JVM that it left behind."""
     with (history.checkpoint / "lock").open("w") as file:
@@ -209,8 +253,9 @@ def test_not_while_a_run_is_alive(history: History, tmp_path: Path) -> None:
     try:
         assert holder.stdout is not None
         holder.stdout.readline()
-        with pytest.raises(NotReady, match="Spark process of an earlier run is still alive"):
-            restore(spec(tmp_path), 4)
+        for batch in (None, 4):
+            with pytest.raises(NotReady, match="Spark process of an earlier run is still alive"):
+                restore(spec(tmp_path), batch)
     finally:
         holder.kill()
         holder.wait()

@@ -17,7 +17,7 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -124,12 +124,15 @@ def whole(path: Path, hidden: bool = False, synced: bool = False) -> Iterator[Pa
     """Yield a temporary name to write to; at the end of the block the file replaces `path`, unless it raised.
 
     The temporary name begins with the file's own, so that cleaning up by prefix removes left-overs as well.
+    Errors name the file itself, which is the one that people know.
 
     Args:
         path: The file to write.
         hidden: Whether the temporary name begins with a dot, so that listings of the folder skip it.
         synced: Whether the file survives a power cut.
     """
+    if not path.name:  # the working folder, or the root
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     aside = path.with_name(f"{'.' if hidden else ''}{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         with room(path.parent):
@@ -139,6 +142,9 @@ def whole(path: Path, hidden: bool = False, synced: bool = False) -> Iterator[Pa
             os.replace(aside, path)
             if synced:
                 _sync(path.parent)
-    except BaseException:
-        aside.unlink(missing_ok=True)
+    except BaseException as error:
+        if isinstance(error, OSError) and str(error.filename) == str(aside):
+            error.filename = str(path)
+        with suppress(OSError):
+            aside.unlink()
         raise

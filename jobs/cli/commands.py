@@ -477,3 +477,10 @@ def main() -> None:
     except StreamJoinError as error:
         complain(error)
         sys.exit(exit_code(error))
+    except OSError as error:
+        from jobs.cli.denied import denied
+
+        if (mistake := denied(error)) is None:  # no file of people's
+            raise
+        complain(mistake)
+        sys.exit(exit_code(mistake))

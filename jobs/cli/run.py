@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from jobs.cli.denied import denied
 from jobs.cli.screen import Live, Plain, Scene, Shown, View
 from jobs.cli.summary import near, summary
 from jobs.figures import Figures, beginning
@@ -80,7 +81,7 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
         _end_at_once(console, flow.flowing.is_set())
     _warn(console, flow.outages)
     if flow.error is not None:
-        raise _user_error(flow.error, log) from flow.error
+        raise _user_error(flow.error, log, document) from flow.error
     console.print(summary(scene, document), highlight=False, soft_wrap=True)
     return flow.job is not None and flow.job.used_spark
 
@@ -219,7 +220,7 @@ def _shown(document: StreamJoin, pipeline: Pipeline) -> tuple[Shown, ...]:
     )
 
 
-def _user_error(error: Exception, log: Path) -> StreamJoinError:
+def _user_error(error: Exception, log: Path, document: StreamJoin | None = None) -> StreamJoinError:
     """Return the error itself if it is meant for users; otherwise its first lines, and where the rest is."""
     if isinstance(error, StreamJoinError) and type(error) not in (StreamJoinError, Unforeseen):
         return error
@@ -228,6 +229,8 @@ def _user_error(error: Exception, log: Path) -> StreamJoinError:
             "the run failed: Spark's Java process has died; somebody killed it, or memory ran out\n"
             f"its log is {near(log)}; run again to go on from the last batch"
         )
+    if isinstance(error, OSError) and (mistake := denied(error, document)) is not None:
+        return mistake
     kind = "" if isinstance(error, StreamJoinError) else f"{type(error).__name__}: "
     failed = f"the run failed: {kind}{_short(str(error))}\nthe whole log is in {near(log)}"
     if exit_code(error) == 1:

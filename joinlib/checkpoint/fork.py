@@ -114,6 +114,11 @@ def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError as error:
+        if error.errno == errno.EPERM:
+            raise SpecError(
+                f"{source.parent}: this user may not share the stored rows; fork as the user to whom they belong, on a"
+                " file system that has hard links"
+            ) from error
         if error.errno != errno.EXDEV:
             raise
         raise SpecError(

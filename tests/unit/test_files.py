@@ -45,6 +45,14 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("path", [Path(), Path("/"), Path("nowhere/a")])
+def test_an_error_names_the_file_itself(path: Path) -> None:
+    """Not the one aside, of which people know nothing; also where a folder stands in its place."""
+    with pytest.raises(OSError, match="directory") as error, whole(path) as aside:
+        aside.write_bytes(b"")
+    assert error.value.filename == str(path)
+
+
 def test_what_is_synced_is_on_the_disk_before_its_name_and_its_folder_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

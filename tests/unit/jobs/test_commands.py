@@ -83,6 +83,35 @@ def test_sql_that_cannot_be_run_is_refused_before_spark_starts(
     assert list(tmp_path.iterdir()) == [bad]
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (".", ".: Is a directory"),
+        ("folder", "folder: Is a directory"),
+        ("file/junit.xml", "file: is in the way of a folder; name another one"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_named(
+    path: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the reason and exit code 2, never a traceback: it is no defect of the program."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    spec = str(MANIFESTS[0].parent / "examples" / "cases" / "paid-orders.yaml")
+    monkeypatch.setattr(
+        sys, "argv", ["streamjoin", "test", spec, "--case", "paid within the hour", "--junit", path]
+    )
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == f"{said}\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["--help"], ["plan", str(GENERATED)], ["status", str(GENERATED)]])
 def test_commands_that_need_no_spark_do_not_load_it(command: list[str]) -> None:

@@ -1,6 +1,8 @@
 """A fork without Spark: what it shares, what each job does to the other (nothing), what is refused, and where results differ."""
 
+import errno
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -261,6 +263,21 @@ def test_nothing_to_fork(folder: Path) -> None:
         fork(job(folder), job(folder, "fork"))
     run(job(folder), most=1, cut_off=True)
     with pytest.raises(SpecError, match="has no batch that is done"):
+        fork(job(folder), job(folder, "fork"))
+
+
+def test_a_fork_where_this_user_may_not_write(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told by the field of the new spec, and what to do."""
+
+    def refuses(source: Path, target: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(source), None, str(target))
+
+    run(job(folder))
+    monkeypatch.setattr(os, "link", refuses)
+    with pytest.raises(
+        SpecError,
+        match=r"^spec\.checkpoint\.path: .*fork/checkpoint cannot be written: Permission denied; give",
+    ):
         fork(job(folder), job(folder, "fork"))
 
 

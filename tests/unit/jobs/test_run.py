@@ -1,5 +1,7 @@
 """Signals, errors and the summary of a run, without Spark."""
 
+import errno
+import os
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -7,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from jobs.cli.run import _signals, _user_error
-from jobs.cli.summary import summary
+from jobs.cli.summary import near, summary
 from jobs.figures import Took
 from jobs.flow import Flow
 from joinlib.compiled import compiled
 from joinlib.errors import SpecError, StreamJoinError, Unforeseen, exit_code
 from joinlib.spec import load
+from joinlib.spec.output import Output, OutputFiles
 from tests.unit.jobs.test_commands import MANIFESTS
 from tests.unit.jobs.test_figures import after
 from tests.unit.jobs.test_screen import LAG, SCENE
@@ -76,6 +79,32 @@ def test_an_unexpected_error_is_a_paragraph_and_a_place(error: Exception, begins
     assert ("run again" in text) == (exit_code(_user_error(error, Path("x"))) == 1), (
         "not where it would be the same"
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "number", "said"),
+    [
+        ("checkpoint/lock", errno.EACCES, "spec.checkpoint.path: {}/checkpoint cannot be written: Permission denied"),
+        ("", errno.EACCES, "spec.checkpoint.path: {}/checkpoint cannot be written: Permission denied"),
+        ("out/x", errno.EROFS, "spec.output.files.path: {}/out cannot be written: Read-only file system"),
+        ("data/1.csv", errno.EACCES, "{}/data/1.csv: Permission denied"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_may_not_be_written_is_told_by_its_field(
+    file: str, number: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no defect, and people know what to do; so it is of a parent of the folder."""
+    monkeypatch.chdir("/")
+    spec = DOCUMENT.spec.model_copy(
+        update={
+            "checkpoint": DOCUMENT.spec.checkpoint.model_copy(update={"path": tmp_path / "checkpoint"}),
+            "output": Output(files=OutputFiles(path=tmp_path / "out")),
+        }
+    )
+    document = DOCUMENT.model_copy(update={"spec": spec})
+    error = _user_error(OSError(number, os.strerror(number), str(tmp_path / file)), Path("x"), document)
+    assert str(error).partition(";")[0] == said.format(near(tmp_path))
+    assert exit_code(error) == 2
 
 
 def test_the_summary() -> None:

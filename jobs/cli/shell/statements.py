@@ -1,4 +1,7 @@
-"""Cuts what was typed into statements, and says what each wants. Law: a semicolon in quotes or comments ends nothing."""
+"""Cuts what was typed into statements, and says what each wants. Law: a semicolon in quotes or comments ends nothing.
+
+A command of one line, such as SHOW TABLES, needs no semicolon: its line ends it.
+"""
 
 import re
 from dataclasses import dataclass
@@ -21,6 +24,10 @@ _FORMS: tuple[tuple[str, Verb], ...] = (
     (r"explain\b", "explain"),
     (r"watch\b", "watch"),
 )
+_ONE_LINE = ("exit", "help", "show", "describe", "drop")
+_LINE = re.compile(
+    rf"\s*({'|'.join(form for form, verb in _FORMS if verb in _ONE_LINE)})[ \t]*(?:--.*)?\r?\n", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -33,17 +40,25 @@ class Statement:
 
 
 def cut(text: str) -> tuple[list[str], str]:
-    """Return the statements that a semicolon ends, and the rest."""
-    try:
-        tokens = list(Dialect().tokenize(text))
-    except SqlglotError:
-        return [], text  # a quote is still open
+    """Return the statements that a semicolon or their line ends, and the rest."""
     found, start = [], 0
-    for token in tokens:
-        if token.token_type is TokenType.SEMICOLON:
-            found.append(text[start : token.start])
-            start = token.end + 1
+    for stop, behind in [*_semicolons(text), (len(text), None)]:
+        while line := _LINE.match(text, start, stop):
+            found.append(line[1])
+            start = line.end()
+        if behind is not None:
+            found.append(text[start:stop])
+            start = behind
     return [each.strip() for each in found if each.strip()], text[start:]
+
+
+def _semicolons(text: str) -> list[tuple[int, int]]:
+    """Return where the semicolons that end something are, and what is behind each; none while a quote is open."""
+    try:
+        tokens = Dialect().tokenize(text)
+    except SqlglotError:
+        return []
+    return [(token.start, token.end + 1) for token in tokens if token.token_type is TokenType.SEMICOLON]
 
 
 def complete(text: str) -> bool:
@@ -51,7 +66,7 @@ def complete(text: str) -> bool:
     statements, rest = cut(text)
     if not rest.strip():
         return bool(statements) or not text.strip()
-    return not statements and read(rest).verb in ("exit", "help", "show", "describe", "drop")
+    return not statements and read(rest).verb in _ONE_LINE
 
 
 def read(text: str) -> Statement:

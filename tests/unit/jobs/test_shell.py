@@ -33,10 +33,17 @@ COLUMNS = {"orders": ["id", "item"], "payments": ["id", "how"]}
         ("SELECT ';' -- ;\n;", (["SELECT ';' -- ;"], "")),
         ("SELECT 'open ;", ([], "SELECT 'open ;")),
         (" ;; ", ([], " ")),
+        ("SHOW TABLES\nSELECT 1;", (["SHOW TABLES", "SELECT 1"], "")),
+        ("help\n\ndesc o -- what\r\n SELECT 'x\nhelp\n'", (["help", "desc o"], " SELECT 'x\nhelp\n'")),
+        ("SELECT 1;\nDROP VIEW v\nSHOW VIEWS ;", (["SELECT 1", "DROP VIEW v", "SHOW VIEWS"], "")),
+        ("EXPLAIN\nSELECT 1", ([], "EXPLAIN\nSELECT 1")),
+        ("SHOW TABLES", ([], "SHOW TABLES")),
     ],
 )
-def test_a_semicolon_ends_a_statement(text: str, found: tuple[list[str], str]) -> None:
-    """Not one in quotes or in a comment."""
+def test_a_semicolon_or_the_line_of_a_command_ends_a_statement(
+    text: str, found: tuple[list[str], str]
+) -> None:
+    """Not one in quotes or in a comment; no statement is lost behind a command of one line."""
     assert cut(text) == found
 
 

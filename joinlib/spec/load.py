@@ -20,7 +20,7 @@ from joinlib.spec.functions import FUNCTION
 from joinlib.spec.inputs import SIGN
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
-from joinlib.spec.schema import describe, fields
+from joinlib.spec.schema import describe, fields, least
 
 Kind = TypeVar("Kind", bound=Model)
 
@@ -89,8 +89,7 @@ def validated(kind: type[Kind], document: Document, name: str, base: Path) -> Ki
     try:
         model = kind.model_validate(document.value, context={"base": base}, by_alias=True, by_name=False)
     except ValidationError as error:
-        problems = (problem for details in error.errors() for problem in _problems(details, kind))
-        found += [(document.line(problem.at), problem) for problem in problems]
+        found += [(document.line(problem.at), problem) for problem in problems(error, kind)]
     if model is None or found:
         raise SpecError("\n".join(report(name, line, problem) for line, problem in sorted(found)))
     return model
@@ -99,6 +98,14 @@ def validated(kind: type[Kind], document: Document, name: str, base: Path) -> Ki
 def report(name: str, line: int, problem: Problem) -> str:
     """Return a problem as FILE:LINE: field: what."""
     return ": ".join(filter(None, (f"{name}:{line}", ".".join(map(str, problem.at)), problem.message)))
+
+
+def problems(error: ValidationError, kind: type[Model]) -> Iterator[Problem]:
+    """Yield what is wrong, in the words of the file."""
+    for details in error.errors():
+        # What holds wrong entries only is empty to pydantic, which tells of the entries too.
+        if details["type"] != "too_short" or not details["input"]:
+            yield from _problems(details, kind)
 
 
 def _problems(error: ErrorDetails, kind: type[Model]) -> Iterator[Problem]:
@@ -118,7 +125,7 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any], kind: t
         case "extra_forbidden":
             return f"unknown field; {hint(str(place[-1]), fields(place[:-1], kind), 'fields here')}"
         case "missing":
-            return f"is missing; add it ({describe(place, kind).rstrip('.')})"
+            return f"is missing; add it{_described(place, kind)}"
         case "literal_error":
             allowed = [word.strip(" '") for word in context["expected"].replace(" or ", ",").split(",")]
             return f"{given!r} is not one of {', '.join(allowed)}; {hint(str(given), allowed, 'choose from')}"
@@ -129,9 +136,37 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any], kind: t
         case "value_error":
             return str(context["error"])
         case "model_type" | "model_attributes_type" | "dict_type":
-            return f"needs fields below it ({describe(place, kind).rstrip('.')}); write {{}} for none"
+            return f"needs fields below it{_described(place, kind)}{_written(least(place, kind))}"
+        case "too_short":
+            return f"is empty; it needs at least one{_described(place, kind)}"
+        case _:
+            return _of_type(error, place, kind)
+
+
+def _of_type(error: ErrorDetails, place: Place, kind: type[Model]) -> str:
+    given = error["input"]
+    match error["type"]:
+        case "tuple_type" | "list_type":
+            return f"should be a list{_described(place, kind)}; write [...]"
+        case "path_type":
+            return f"{given!r} is no path; write text, such as data/orders"
+        case "string_type":
+            return f"{given!r} is no text; write it in quotes" if _scalar(given) else "should be text"
         case _:
             return error["msg"].replace("Input should be", "should be", 1)
+
+
+def _described(place: Place, kind: type[Model]) -> str:
+    said = describe(place, kind).rstrip(".")
+    return f" ({said})" if said else ""
+
+
+def _written(least: str) -> str:
+    return {"": "", "{}": "; write {} for none"}.get(least, f"; write {least}")
+
+
+def _scalar(given: object) -> bool:
+    return not isinstance(given, dict | list | None)
 
 
 _PATTERNS = {

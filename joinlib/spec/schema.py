@@ -38,6 +38,17 @@ def describe(place: Place, model: type[Model] = StreamJoin) -> str:
     return str(field.get("description") or _resolve(field, root).get("description", ""))
 
 
+def least(place: Place, model: type[Model] = StreamJoin) -> str:
+    """Return the least that may be written for the fields at `place`, with dots for values; empty if it is not known."""
+    root = _generated(model)
+    node = _at(place, root)
+    if names := node.get("required"):
+        return f"{{{', '.join(f'{name}: ...' for name in names)}}}"
+    if node.get("minProperties"):
+        return "{NAME: ...}"
+    return "" if place[-1] in _at(place[:-1], root).get("required", ()) else "{}"
+
+
 @cache
 def _generated(model: type[Model] = StreamJoin) -> Node:
     """Return the JSON schema as the models have it, in which sql and output are always there."""

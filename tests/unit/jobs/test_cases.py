@@ -224,6 +224,33 @@ def test_a_case_that_asks_for_what_there_is_not(message: str, tmp_path: Path) ->
     assert str(error.value).startswith(f"{tmp_path}/shop.test.yaml:")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "- name: a\n  batches:\n  - row: {o: []}\n    expect: []\n",
+            ["4: cases.0.batches.0.row: unknown field; did you mean 'rows'?"],
+        ),
+        (
+            "- name: a\n  batches:\n  - rows: {o: [5]}\n- name: b\n  batches: []\n",
+            [
+                "4: cases.0.batches.0.rows.o: is no list of rows; write [{column: value, ...}, ...], or [] for none",
+                "6: cases.1.batches: is empty; it needs at least one (What arrives, batch after batch)",
+            ],
+        ),
+        ("  []", ["1: cases: is empty; it needs at least one (The cases, each of which is run by itself)"]),
+        ("  5", ["1: cases: should be a list (The cases, each of which is run by itself); write [...]"]),
+        ("- 7", ["2: cases.0: needs fields below it; write {name: ..., batches: ...}"]),
+    ],
+)
+def test_only_what_is_wrong_is_told(text: str, said: list[str], tmp_path: Path) -> None:
+    """Not of a list that it is empty, because each of its entries has a mistake."""
+    (file := tmp_path / "shop.test.yaml").write_text(f"cases:\n{text}")
+    with pytest.raises(SpecError) as error:
+        load_cases(file)
+    assert str(error.value).splitlines() == [f"{file}:{line}" for line in said]
+
+
 def test_the_example() -> None:
     """It is what users copy from."""
     example = Path(__file__).parents[3] / "manifests" / "examples" / "cases" / "paid-orders.yaml"

@@ -286,6 +286,42 @@ def test_a_model_can_be_sent_and_written() -> None:
             "18: spec.batch: needs fields below it (How much a batch takes, and how often one starts); write {} for none",
         ),
         (
+            "checkpoint: {path: checkpoint}",
+            "checkpoint: checkpoint",
+            "18: spec.checkpoint: needs fields below it (Where the job keeps its progress and state); write {path: ...}",
+        ),
+        (
+            "metadata: {name: late}",
+            "metadata: late",
+            "3: metadata: needs fields below it (What the job is called); write {name: ...}",
+        ),
+        (
+            "  output:\n    files: {path: out}",
+            "  output: out",
+            "15: spec.output: needs fields below it (Where results go)",
+        ),
+        (
+            "files: {path: out}",
+            "files: {path: 5}",
+            "16: spec.output.files.path: 5 is no path; write text, such as data/orders",
+        ),
+        ("{name: late}", "{name: 5}", "3: metadata.name: 5 is no text; write it in quotes"),
+        (
+            "sql: SELECT o.id FROM orders o JOIN payments p ON o.id = p.id",
+            "sql: [a]",
+            "5: spec.sql: should be text",
+        ),
+        (
+            TEXT[TEXT.index("    orders:\n") : TEXT.index("  output:")],
+            "    {}\n",
+            "6: spec.inputs: is empty; it needs at least one (The inputs, by the names that the SQL uses)",
+        ),
+        (
+            TEXT[TEXT.index("    orders:\n") : TEXT.index("  output:")],
+            "    []\n",
+            "6: spec.inputs: needs fields below it (The inputs, by the names that the SQL uses); write {NAME: ...}",
+        ),
+        (
             "  join:",
             "  sql: SELECT 1\n  join:",
             "17: spec.sql: appears twice, first at line 5; remove one",

@@ -100,6 +100,10 @@ def _asked(sql: str, known: Sequence[StateTable]) -> list[StateTable]:
     own = {one.alias.lower() for one in tree.find_all(exp.CTE)}
     named = {one.name.lower(): one.name for one in tree.find_all(exp.Table) if one.name.lower() not in own}
     there = {one.name.lower(): one for one in known}
+    if not named:
+        raise SpecError(
+            f"the query reads no table of the state; {hint('', [one.name for one in known], 'there is')}"
+        )
     for lower, name in named.items():
         if lower not in there:
             names = [one.name for one in known]

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import SpecError
 from joinlib.expr.types import name as type_name
 from joinlib.plan import Pipeline
+from joinlib.spec.base import Problem
 from joinlib.spec.inputs import Input
+from joinlib.spec.load import problems
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
 from joinlib.spec.output import Output, OutputFiles
@@ -36,8 +40,9 @@ def of_inputs(inputs: Mapping[str, Any]) -> StreamJoin:
     }
     try:
         return StreamJoin.model_validate({**_NOTHING, "spec": spec}, by_alias=True, by_name=False)
-    except ValueError as error:
-        raise SpecError(str(error)) from error
+    except ValidationError as error:
+        said = (Problem(p.at[1:], p.message) for p in problems(error, StreamJoin))  # all are of the spec
+        raise SpecError("\n".join(f"{'.'.join(map(str, p.at))}: {p.message}" for p in said)) from error
 
 
 def _untouched(given: Input) -> Input:

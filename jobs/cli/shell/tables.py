@@ -12,7 +12,9 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from joinlib.errors import InputError, SpecError
+from joinlib.expr.types import name as type_name
 from joinlib.spec import ddl
+from joinlib.spec.nearest import hint
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl", ".ndjson": "jsonl"}
 _HEAD_BYTES = 4 << 20  # of a JSON file, in which its columns are looked for
@@ -59,8 +61,17 @@ def given(text: str, times: list[str], aside: Path) -> tuple[str, dict[str, Any]
     for time in times:
         of, _, column = time.partition(".")
         if of == name:
-            found["eventTime"] = {"column": column}
+            found["eventTime"] = {"column": _timed(time, column, schema)}
     return name, found
+
+
+def _timed(time: str, column: str, schema: pa.Schema) -> str:
+    """Return the column, which is a time."""
+    if column not in schema.names:
+        raise SpecError(f"--time {time}: there is no such column; {hint(column, schema.names, 'there is')}")
+    if not pa.types.is_timestamp(kind := schema.field(column).type):
+        raise SpecError(f"--time {time}: the column is {type_name(kind)} in the files, and no TIMESTAMP")
+    return column
 
 
 def _files(path: Path, text: str) -> list[Path]:

@@ -232,6 +232,30 @@ def test_files_are_inputs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ("item", "--time a.item: the column is STRING in the files, and no TIMESTAMP"),
+        ("items", "--time a.items: there is no such column; did you mean 'item'?"),
+    ],
+)
+def test_an_event_time_that_is_none(column: str, said: str, tmp_path: Path) -> None:
+    """It is told as it was asked for, not as a field of a spec."""
+    (tmp_path / "1.csv").write_text("item,at\nx,2026-01-01 00:00:00\n")
+    with pytest.raises(SpecError) as error:
+        tables.given(f"a={tmp_path}", [f"a.{column}"], tmp_path / "aside")
+    assert str(error.value) == said
+
+
+def test_a_mistake_in_an_input_is_told_in_the_words_of_a_spec() -> None:
+    """Not in those of a library."""
+    given = {"schema": "id BIGINT", "files": {"path": "x", "format": "cvs"}}
+    with pytest.raises(SpecError) as error:
+        of_inputs({"o": given})
+    assert str(error.value).startswith("inputs.o.files.format: 'cvs' is not one of ")
+    assert "pydantic" not in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("orders", "write NAME=PATH, such as orders=data/orders"),

@@ -93,6 +93,10 @@ def test_what_is_not_kept(folder: Path) -> None:
         asked(job, "SELECT colour FROM orders")
     with pytest.raises(SpecError, match="the state has no table customers"):
         asked(job, "SELECT 1 AS one FROM customers")
+    with pytest.raises(
+        SpecError, match=r"^the query reads no table of the state; there is: orders, payments$"
+    ):
+        asked(job, "SELECT 1 AS one")
     with pytest.raises(SpecError, match="write one SELECT"):
         asked(job, "DROP TABLE orders")
 

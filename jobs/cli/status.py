@@ -23,6 +23,8 @@ from joinlib.checkpoint import batches
 from joinlib.errors import StateError
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.output import Output
+from joinlib.state import manifests
+from joinlib.state.manifest import Segment, decode
 
 
 def status(document: StreamJoin) -> str:
@@ -44,7 +46,7 @@ def _lines(document: StreamJoin, checkpoint: Path) -> Iterator[tuple[str, str]]:
         yield "partitions", f"{partitions} of the state: tasks that can join at once"
     if begun is not None:
         yield from _offsets(batches.offset(checkpoint / "spark", begun))
-    yield "state", _amount(checkpoint / "state", "[0-9]*/*/*", "files")
+    yield "state", _state(checkpoint)
     for name, output in document.spec.results.items():
         for label, text in _output(output):
             yield label, f"{name}: {text}" if label and name else text
@@ -91,6 +93,33 @@ _LAG = {
     "skipped": "files skipped",
     "lost": "messages gone before they were read",
 }
+
+
+def _state(checkpoint: Path) -> str:
+    """Return how much the state is: segments in files, and those in manifests, which are too small for files."""
+    files = _amount(checkpoint / "state", "[0-9]*/*/*", "files")
+    small = _small(checkpoint)
+    if not small:
+        return files
+    count, size = sum(s.rows for s in small), sum(s.bytes for s in small)
+    return f"{files}; {words.rows(count)} in manifests, {words.size(size)}"
+
+
+def _small(checkpoint: Path) -> list[Segment]:
+    """Return the segments in the manifests of the last batch that is done; none where they cannot be read.
+
+    A job that goes on deletes them; what is damaged is told by the next run.
+    """
+    states, done = checkpoint / "state", batches.done(checkpoint / "spark")
+    if done is None:
+        return []
+    stages = {int(f.name.partition("-")[0]) for f in manifests.folder(states, done).glob("[0-9]*")}
+    try:
+        units = [m for s in stages for m in manifests.everything(states, done, s).values()]
+        sides = [side for unit in units for side in decode(unit).sides]
+    except (StateError, FileNotFoundError):
+        return []
+    return [s for side in sides for s in side.segments if s.content is not None]
 
 
 def _json(file: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from joinlib.errors import StateError
 from joinlib.spec.load import parse
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.output import Output
+from joinlib.state.manifest import Manifest, Run, Segment, SideManifest
+from joinlib.state.manifests import Manifests
 from tests.unit.jobs.test_commands import GENERATED
 
 ENVELOPE = {"v": 1, "inputs": {"orders": 4, "payments": 3}, "idle": [], "closed": False}
@@ -65,6 +68,16 @@ def test_all_of_it(document: StreamJoin, checkpoint: Path) -> None:
         "d: version 1",
     ):
         assert part in text
+
+
+def test_small_state_is_in_manifests(document: StreamJoin, checkpoint: Path) -> None:
+    """It is no file, and it is not nothing."""
+    (checkpoint / "state" / "manifests" / "00000007" / "0-0-of-1").unlink()
+    small, filed = (Segment(name, 3, 90, "", 0, 0, content=c) for name, c in (("a", b"x"), ("b", None)))
+    side = SideManifest((Run(0, False, (small, filed)),), marks=(replace(small, rows=1, bytes=10),))
+    unit = Manifest(7, (side,)).encode()
+    Manifests(checkpoint / "state", 0, 0, 1, epoch=1).write(7, {0: unit, 1: unit})
+    assert "state       1 files, 1.5 kB; 8 rows in manifests, 200 B" in status(document)
 
 
 def test_a_run_that_is_alive(document: StreamJoin, checkpoint: Path) -> None:

@@ -81,6 +81,12 @@ def compared(one: StreamJoin, other: StreamJoin) -> ComparedResults:
     for side in sides:
         side.start = start
     ends = _common(*sides)
+    if start[0] in ends:
+        raise StateError(
+            f"there is nothing to compare yet: behind batch {start[0]}, where one was forked from the other, they have"
+            " no batch by which both have read the same; let both read what is there, by `streamjoin run FILE"
+            " --until-done`, and compare again"
+        )
     names = [name for name in sides[0].results if name in sides[1].results]
     found = {name: _output(name, sides, ends) for name in names}
     told = (f"{side.name}: batches {start[0] + 1} to {end}" for side, end in zip(sides, ends, strict=True))

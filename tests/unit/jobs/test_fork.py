@@ -291,6 +291,19 @@ def test_damage_is_not_forked(folder: Path) -> None:
     assert list((folder / "fork").iterdir()) == []
 
 
+def test_nothing_to_compare(folder: Path) -> None:
+    """Right after a fork, and as long as one of the jobs has not gone on: no rows are not equal rows."""
+    run(job(folder), most=1)
+    fork(job(folder), new := job(folder, "fork"))
+    with pytest.raises(StateError, match="nothing to compare yet: behind batch 0"):
+        compared(job(folder), new)
+    run(new)
+    with pytest.raises(StateError, match="nothing to compare yet"):
+        compared(job(folder), new)
+    run(job(folder))
+    assert compared(job(folder), new).equal
+
+
 def test_where_results_differ(folder: Path) -> None:
     """Of other columns of the same name the first difference is told; a column of one job alone is left out."""
     run(job(folder), most=1)

@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from jobs.cli.summary import near
@@ -9,6 +10,21 @@ from joinlib.errors import SpecError
 from joinlib.spec.model import StreamJoin
 
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+@contextmanager
+def telling(document: StreamJoin) -> Iterator[None]:
+    """Raise the mistake instead of an error that names a file, in a block that does something with a job.
+
+    Raises:
+        SpecError: A file cannot be read or written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if (mistake := denied(error, document)) is None:
+            raise
+        raise mistake from error
 
 
 def denied(error: OSError, document: StreamJoin | None = None) -> SpecError | None:

@@ -7,7 +7,7 @@ away from the other.
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobs.cli.denied import denied
+from jobs.cli.denied import telling
 from jobs.cli.summary import near
 from joinlib.checkpoint.fork import fork as begin
 from joinlib.checkpoint.history import History
@@ -42,10 +42,8 @@ def fork(first: StreamJoin, new: StreamJoin) -> str:
             f"sql: the state of {near(source)} does not fit the new spec:\n{what}\nUndo the change, or run the new"
             " spec by itself, over all that its inputs still hold."
         )
-    try:
+    with telling(new):
         batch = begin(history, target, new.metadata.name, pipeline, new.spec.checkpoint.sync)
-    except OSError as error:
-        raise denied(error, new) or error from error
     return (
         f"{near(target)} begins behind batch {batch} of {near(source)}, and shares its segments; each goes on by"
         " itself"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobs.cli import words
+from jobs.cli.denied import telling
 from jobs.cli.summary import near
 from joinlib.checkpoint import batches
 from joinlib.checkpoint.history import History, results
@@ -41,9 +42,15 @@ def restore(document: StreamJoin, batch: int | None) -> str:
     if batch is None:
         with held_off(checkpoint):
             return _listed(history, document)
-    lock = Lock(checkpoint)
+    with telling(document):
+        return _alone(history, document, batch)
+
+
+def _alone(history: History, document: StreamJoin, batch: int) -> str:
+    """Go back while no run is alive."""
+    lock = Lock(history.checkpoint)
     try:
-        without_jvm(checkpoint, patience_s=0)
+        without_jvm(history.checkpoint, patience_s=0)
         return _back(history, document, batch)
     finally:
         lock.release()

@@ -1,7 +1,9 @@
 """Whole batches, damaged ones, and the way back. Law: what came behind a batch is gone, and what it names is there."""
 
+import errno
 import fcntl
 import json
+import os
 import subprocess
 import sys
 import zlib
@@ -238,6 +240,21 @@ def test_the_list_writes_nothing(history: History, tmp_path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(NotReady, match="in use by another run"):
             restore(spec(tmp_path), None)
+
+
+def test_going_back_where_this_user_may_not_write(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is named by its field, with what to do."""
+
+    def refuses(file: Path, *_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", str(file))
+
+    monkeypatch.setattr(os, "open", refuses)
+    with pytest.raises(SpecError) as error:
+        restore(spec(tmp_path), 4)
+    assert str(error.value).startswith("spec.checkpoint.path: ")
+    assert "checkpoint cannot be written: Permission denied; give this user the right" in str(error.value)
 
 
 def test_not_while_a_run_is_alive(history: History, tmp_path: Path) -> None:

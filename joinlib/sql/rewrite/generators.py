@@ -7,6 +7,8 @@ Names: explode, posexplode, inline, and each with _outer; with more than one col
 WITH ORDINALITY is `posexplode` whose position the marker `ordinal` makes count from 1. Law: the same rows.
 """
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
@@ -15,7 +17,8 @@ from joinlib.sql.supported import written
 
 GENERATORS = ("explode", "posexplode", "inline")
 NAMES = frozenset((*GENERATORS, *(f"{name}_outer" for name in GENERATORS)))
-OTHER = {"unnest": "explode", "flatten": "explode"}  # names of other dialects
+OTHER = {"unnest": "explode", "flatten": "explode"}  # names of other dialects, in FROM
+_SELECTED = {"unnest": "explode"}  # and in a select list, where Spark's flatten is a function of lists
 _DEFAULT = {"explode": ["col"], "posexplode": ["pos", "col"]}
 
 
@@ -29,9 +32,14 @@ def generators(select: exp.Select, text: WindowText) -> exp.Select:
     return select
 
 
-def _name(node: exp.Expr) -> str:
+def _name(node: exp.Expr, other: Mapping[str, str] = OTHER) -> str:
     name = str(node.name).lower() if isinstance(node, exp.Anonymous) else ""
-    return OTHER.get(name, name)
+    return other.get(name, name)
+
+
+def _makes_rows(node: exp.Expr) -> bool:
+    """Whether an expression outside FROM is a generator."""
+    return _name(node, _SELECTED) in NAMES
 
 
 def _joined(join: exp.Join, text: WindowText) -> None:
@@ -143,7 +151,7 @@ def _view(lateral: exp.Lateral, number: int, text: WindowText) -> None:
 
 def _selected(select: exp.Select, text: WindowText) -> None:
     """Write generators of the select list as LATERAL VIEW."""
-    found = [i for i in select.expressions if _name(_unnamed(i)) in NAMES]
+    found = [i for i in select.expressions if _makes_rows(_unnamed(i))]
     for item in found:
         call = _unnamed(item)
         if select.args.get("having") or trees.is_grouped(select):
@@ -173,7 +181,7 @@ def _selected(select: exp.Select, text: WindowText) -> None:
     clauses += [on for j in select.args.get("joins") or [] if (on := j.args.get("on"))]
     for part in (*select.expressions, *clauses):
         for node in part.find_all(exp.Anonymous):
-            if _name(node) in NAMES and node.find_ancestor(exp.Select) is select:
+            if _makes_rows(node) and node.find_ancestor(exp.Select) is select:
                 text.refuse(
                     f"{node.name} makes rows: it stands alone in the select list, or in LATERAL VIEW", node
                 )

@@ -31,6 +31,10 @@ ROWS = pa.RecordBatch.from_pylist(
         ("SELECT id, posexplode(pairs) AS (n, k, v) FROM t", [(1, 0, "k", 1), (1, 1, "l", None)]),
         ("SELECT t.id, x.a, x.n FROM t CROSS JOIN UNNEST(t.items) WITH ORDINALITY AS x (a, n)",
          [(1, {"name": "p", "n": 1}, 1), (1, None, 2)]),
+        ("SELECT id, flatten(array(array(1), array(2, 3))) AS f FROM t", [(1, [1, 2, 3]), (2, [1, 2, 3])]),
+        ("SELECT id FROM t WHERE size(flatten(array(array(id), array(id)))) = id", [(2,)]),
+        ("SELECT id, v.name AS a FROM t, LATERAL flatten(items) AS v", [(1, "p"), (1, None)]),
+        ("SELECT id, unnest(items) AS v FROM t", [(1, {"name": "p", "n": 1}), (1, None)]),
     ],
 )  # fmt: skip
 def test_rows(sql: str, expected: list[tuple]) -> None:

@@ -43,18 +43,30 @@ class Scope:
         return None
 
     def _find(self, names: list[str], at: exp.Expr) -> Expr | None:
+        """Return what a dotted name means: a column of an input, of whichever scope, before a field of a column.
+
+        `rewrite.names` has written each column after the alias of its input: what a text calls d.n, the field of
+        a column d, is here y.d.n. A column d of the inner query must not take what the input d around it has.
+        """
+        found = self._of_input(names, at)
+        return found if found is not None else self._of_column(names, at)
+
+    def _of_input(self, names: list[str], at: exp.Expr) -> Expr | None:
         scan = self.visible.get(names[0].lower())
         if scan is not None and len(names) > 1:
             found = column_of(scan, names[1])
             if found is not None:
                 return _fields(found, names[2:], self, at)
+        return self.outer._of_input(names, at) if self.outer else None
+
+    def _of_column(self, names: list[str], at: exp.Expr) -> Expr | None:
         hits = self._unqualified(names[0])
         if len(hits) > 1:
             where = " or ".join(f"{h.sql}" for h in hits)
             raise self.error(f"column {names[0]} is ambiguous; write {where}", at)
         if hits:
             return _fields(hits[0], names[1:], self, at)
-        return self.outer._find(names, at) if self.outer else None
+        return self.outer._of_column(names, at) if self.outer else None
 
     def _unqualified(self, name: str) -> list[Expr]:
         if name.lower() in self.merged:

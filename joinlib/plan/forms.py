@@ -121,6 +121,8 @@ class Forms:
             return self.expr(node, columns)
         if isinstance(node, Above):
             return self._node(node.node, {name: self._node(below, columns) for name, below in node.below})
+        if isinstance(node, pa.Scalar):  # before sequences: a list is one of its items, and has none as NULL
+            return self._leaf(node)
         if isinstance(node, Sequence) and not isinstance(node, str | bytes):
             return self._number("parts", *[self._node(part, columns) for part in node])
         if not is_dataclass(node):

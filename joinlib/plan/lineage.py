@@ -16,6 +16,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
+import pyarrow as pa
+
 from joinlib.expr import Expr, Ref
 from joinlib.expr.logic import Case
 from joinlib.expr.nodes import Above
@@ -198,7 +200,9 @@ def _node(node: Any, known: _Known) -> Iterable[Influence]:
         return chosen | _as(Effect.CONDITIONAL, _parts(node.conditions, known))
     if is_dataclass(node):
         return _as(Effect.TRANSFORMATION, _parts([getattr(node, f.name) for f in fields(node)], known))
-    return _parts(node, known) if isinstance(node, Sequence) and not isinstance(node, str | bytes) else _NONE
+    if isinstance(node, pa.Scalar) or not isinstance(node, Sequence) or isinstance(node, str | bytes):
+        return _NONE  # a constant is a sequence where it is a list
+    return _parts(node, known)
 
 
 def _parts(nodes: Iterable[Any], known: _Known) -> Influences:

@@ -5,8 +5,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from joinlib.expr.nodes import constant
 from joinlib.model.stage import Pipeline
 from joinlib.plan import JoinOptions, SourceInput, pipeline
+from joinlib.plan.forms import Forms
 
 Q5 = Path(__file__).parents[2] / "queries" / "nexmark" / "q5.sql"
 BID = SourceInput(pa.schema([("auction", pa.int64()), ("dateTime", pa.timestamp("us"))]), "dateTime")
@@ -57,6 +59,10 @@ OTHER = {
         "SELECT k AS x FROM a GROUP BY k, d / 0.0D",
         "SELECT k AS y FROM a GROUP BY k, d / -0.0D",
     ),
+    "an empty list and none": (
+        "SELECT DISTINCT k AS x FROM a WHERE size(CASE WHEN v > 1 THEN array(k) END) > 0",
+        "SELECT DISTINCT k AS y FROM a WHERE size(CASE WHEN v > 1 THEN array(k) ELSE array() END) > 0",
+    ),
     "inputs": ("SELECT DISTINCT k AS x FROM a", "SELECT DISTINCT k AS y FROM b"),
     "columns of one name": (
         "SELECT k AS x FROM (SELECT k, v FROM a) t GROUP BY k",
@@ -82,6 +88,13 @@ def test_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", OTHER)
 def test_not_the_same(name: str) -> None:
     assert len(plan(*OTHER[name]).stages) == 3
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.map_(pa.string(), pa.int64())], ids=str)
+def test_an_empty_constant_is_not_null(kind: pa.DataType) -> None:
+    forms = Forms()
+    empty, null, again = (forms.expr(constant(pa.scalar(v, kind), ""), {}) for v in ([], None, []))
+    assert empty == again != null
 
 
 def test_what_is_equal_below_is_equal_above() -> None:

@@ -25,6 +25,7 @@ from joinlib.sql.compile import compile
 from joinlib.sql.parse import parse, place
 from joinlib.sql.scope import Scope
 from joinlib.sql.select import Named, select_list
+from joinlib.sql.truth import condition
 
 
 @dataclass(frozen=True)
@@ -204,10 +205,7 @@ class _Groups(Scope):
     def condition(self, node: exp.Expr, columns: dict[str, Expr]) -> Expr:
         """Compile HAVING, where names of output columns may stand for their expressions."""
         self.outputs = {name.lower(): value for name, value in columns.items()}
-        value = compile(node, self)
-        if value.type not in (t.BOOLEAN, t.NULL):
-            raise self.error(f"HAVING is a condition, {value.sql} is {t.name(value.type)}", node)
-        return value
+        return condition(node, self, "HAVING is a condition")
 
     def grouped(self, columns: tuple[Named, ...], having: Expr | None) -> Grouped:
         rows = tuple(self.values.values()) or (("$x0", constant(pa.scalar(True), "TRUE")),)

@@ -6,7 +6,6 @@ Law: names are those of the table's columns; what a LATERAL VIEW adds is told ap
 import pyarrow as pa
 from sqlglot import exp
 
-from joinlib.expr import Expr
 from joinlib.expr import types as t
 from joinlib.model.maps import Expand, Map
 from joinlib.sql.compile import compile
@@ -15,6 +14,7 @@ from joinlib.sql.graph import Scan, Table
 from joinlib.sql.scope import Scope
 from joinlib.sql.select import select_list
 from joinlib.sql.supported import check
+from joinlib.sql.truth import condition
 
 _GENERATORS = ("explode", "posexplode", "inline", "explode_outer", "posexplode_outer", "inline_outer")
 
@@ -38,14 +38,7 @@ def _map_of(sql: str, select: exp.Select, table: Table) -> Map:
     scope.visible[alias.lower()] = Scan(alias, table, prefix="")
     expands = [_expand(lateral, scope, n) for n, lateral in enumerate(select.args.get("laterals") or [])]
     where = select.args.get("where")
-    return Map(_condition(where.this, scope) if where else None, tuple(expands), select_list(select, scope))
-
-
-def _condition(node: exp.Expr, scope: Scope) -> Expr:
-    value = compile(node, scope)
-    if value.type not in (t.BOOLEAN, t.NULL):
-        raise scope.error(f"a condition is BOOLEAN, {value.excerpt} is {t.name(value.type)}", node)
-    return value
+    return Map(condition(where.this, scope) if where else None, tuple(expands), select_list(select, scope))
 
 
 def _expand(lateral: exp.Lateral, scope: Scope, number: int) -> Expand:

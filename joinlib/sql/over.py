@@ -20,6 +20,7 @@ from joinlib.sql.present import is_present, present_of
 from joinlib.sql.rewrite.trees import ands
 from joinlib.sql.scope import Scope
 from joinlib.sql.select import select_list
+from joinlib.sql.truth import condition
 from joinlib.sql.window import call_of
 
 _RANKS = ("row_number", "rank", "dense_rank")
@@ -48,7 +49,7 @@ def _over_of(sql: str, select: exp.Select, table: Table) -> Over:
     columns = select_list(select, scope)
     qualify = select.args.get("qualify")
     scope.outputs = {name.lower(): value for name, value in columns}
-    kept = None if qualify is None else _condition(qualify.this, scope)
+    kept = None if qualify is None else condition(qualify.this, scope, "QUALIFY is a condition")
     partitions = set(scope.partitions.values())
     if not partitions:
         raise scope.error("there is no window function; write f(...) OVER (...)", select)
@@ -106,13 +107,6 @@ def _reads(call: OverCall) -> Iterator[str]:
     yield from (key.column for key in call.order)
     if call.condition is not None:
         yield call.condition
-
-
-def _condition(node: exp.Expr, scope: Scope) -> Expr:
-    value = compile(node, scope)
-    if value.type not in (t.BOOLEAN, t.NULL):
-        raise scope.error(f"QUALIFY is a condition, {value.excerpt} is {t.name(value.type)}", node)
-    return value
 
 
 def _top(parts: list[exp.Expr], calls: tuple[OverCall, ...], scope: Scope) -> tuple[str, int] | None:

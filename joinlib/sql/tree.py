@@ -16,7 +16,6 @@ from joinlib.expr import types as t
 from joinlib.expr.compare import compare
 from joinlib.expr.forms import coalesce
 from joinlib.expr.logic import conjuncts
-from joinlib.sql.compile import compile
 from joinlib.sql.graph import Clause, Joined, Kind, Scan, Table, Tree
 from joinlib.sql.not_in import excluded
 from joinlib.sql.parse import place
@@ -24,6 +23,7 @@ from joinlib.sql.rewrite.trees import ands
 from joinlib.sql.scope import Scope, column_of, nearest
 from joinlib.sql.subquery import Reading, Test, check_list, included, subquery_test
 from joinlib.sql.supported import INNER, check_join, check_subquery, written
+from joinlib.sql.truth import condition
 
 _KINDS: dict[str, Kind] = {"": "inner", "LEFT": "left", "RIGHT": "left", "FULL": "full"}
 
@@ -124,10 +124,7 @@ class Builder:
         """Compile the conjuncts of a condition, each with its place."""
         found = []
         for part in ands(node):
-            value = compile(part, scope)
-            if value.type not in (t.BOOLEAN, t.NULL):
-                raise scope.error(f"a condition is BOOLEAN, {value.excerpt} is {t.name(value.type)}", part)
-            found += [Clause(one, place(self.sql, part)) for one in conjuncts(value)]
+            found += [Clause(one, place(self.sql, part)) for one in conjuncts(condition(part, scope))]
         return found
 
     def _where(self, tree: Tree, node: exp.Expr | None, scope: Scope) -> Tree:

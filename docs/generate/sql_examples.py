@@ -58,7 +58,7 @@ AGGREGATED = {
     "sum(p.amount) FILTER (WHERE p.amount > 9)": "the sum over the rows for which the condition is true; so every aggregate",
     "count_if(p.amount > 9)": "rows for which the condition is true",
     "bool_and(p.amount > 9)": "whether the condition is true of all rows; also `every`",
-    "bool_or(p.amount > 9)": "whether it is true of one row; also `some`",
+    "bool_or(p.amount > 9)": "whether it is true of one row; also `some`, `any`",
     "any_value(p.method)": "some value: the least one",
     "min_by(p.method, p.at)": (
         "the value in the row with the least second value; of several such rows, the least value; also"
@@ -89,7 +89,7 @@ AGGREGATED = {
     "approx_count_distinct(p.method)": "as `count(DISTINCT ...)`: exact",
     "percentile_approx(p.amount, 0.9)": "the value that this part of all values is not above, one of them; exact",
     "percentile_cont(0.9) WITHIN GROUP (ORDER BY p.amount)": "as `percentile`; `percentile_disc` is one of the values",
-    "listagg(p.method, ', ')": "all texts, sorted, with a text between; also `string_agg`",
+    "listagg(p.method, ', ')": "all values, sorted, as texts with a text between; also `string_agg`, `DISTINCT`, and `WITHIN GROUP (ORDER BY p.method DESC)`",
     "bit_or(p.order_id)": "the bits that one value has; also `bit_and`, `bit_xor`",
 }
 _PAIR = "FROM orders o JOIN payments p ON o.order_id = p.order_id"

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from joinlib.sql.rewrite.any_calls import any_calls
 from joinlib.sql.rewrite.asof_syntax import asof_syntax
 from joinlib.sql.rewrite.fetch import fetch
 from joinlib.sql.rewrite.generators import generators
@@ -26,6 +27,7 @@ def spoken(statement: Tree, sql: str, times: Mapping[str, str | None], lookups: 
     """
     text = WindowText(sql)
     fetch(statement, text)
+    any_calls(statement)
     ordered_calls(statement, text)
     for table in reversed(list(statement.find_all(exp.Table))):
         if (derived := window_table(table, text)) is not None:

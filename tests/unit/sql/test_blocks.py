@@ -5,7 +5,7 @@ import pytest
 
 from joinlib.errors import SqlError
 from joinlib.sql import Table
-from joinlib.sql.blocks import blocks
+from joinlib.sql.blocks import as_text, blocks
 from joinlib.sql.parse import place
 
 COLUMNS = {"t": ("k", "a", "b"), "u": ("k", "x", "y"), "v": ("a", "x", "z")}
@@ -117,6 +117,14 @@ def test_names_of_output_columns_are_unique() -> None:
     (block,) = blocks("SELECT *, count(*) OVER () FROM t JOIN u ON t.k = u.k", TABLES)[-1:]
     names = [item.alias for item in block.query.expressions]
     assert names == ["k", "a", "b", "k_2", "x", "y", "count(*) OVER ()"]
+
+
+def test_any_is_an_aggregate_where_it_compares_nothing() -> None:
+    whole = as_text(
+        blocks("SELECT k, any(a > 1) AS n, any(b > 1) FILTER (WHERE a > 0) AS m FROM t GROUP BY k", TABLES)
+    )
+    assert whole.count("BOOL_OR(") + whole.count("bool_or(") == 2
+    assert blocks("SELECT k FROM t WHERE a = ANY (SELECT x FROM u)", TABLES)
 
 
 def test_what_a_generator_makes_is_returned_once() -> None:

@@ -106,6 +106,11 @@ def map_from(keys: Expr, items: Expr, sql: str = "") -> Expr:
     for value in (keys, items):
         if not pa.types.is_list(value.type):
             raise SpecError(f"map_from_arrays takes two ARRAYs, {value.excerpt} is {t.name(value.type)}")
+    if keys.type.value_type == t.NULL:
+        raise SpecError(
+            f"{sql or 'map_from_arrays'}: the keys have no type; for an empty map write"
+            " map_from_arrays(CAST(array() AS ARRAY<STRING>), array()), with the type of your keys"
+        )
     kind = pa.map_(keys.type.value_type, items.type.value_type)
     return call(make_maps, (keys, items), kind, sql or f"map_from_arrays({keys.sql}, {items.sql})", kind)
 

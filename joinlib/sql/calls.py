@@ -16,7 +16,7 @@ from sqlglot import exp
 from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr import types as t
-from joinlib.expr.cast import cast
+from joinlib.expr.cast import cast, castable
 from joinlib.expr.compare import compare
 from joinlib.expr.functions import AGGREGATES, function
 from joinlib.expr.logic import both, choose, is_null, negate
@@ -81,10 +81,18 @@ _INSTEAD = {
 }
 _BY = ("min_by", "max_by")
 _LISTS = ("collect_list", "collect_set")
+_TEXTS = ("listagg", "string_agg")
+_OF_VALUES = (
+    "{} joins its values in their own order, up or down: no other order is kept, such as that of {}; write WITHIN"
+    " GROUP (ORDER BY the same value)"
+)
 _FRACTIONS = ("percentile", "percentile_approx", "percentile_cont", "percentile_disc")
 _OF_PAIRS = {"regr_avgx": 1, "regr_avgy": 0, "regr_count": 0}  # which value counts where both are known
 _TWO = (*_BY, *_PAIRS, *_FRACTIONS, *_OF_PAIRS)
 _ONCE = ("min", "max", *_LISTS)  # each value counts once anyway, or as often as it is there
+
+
+_Finish = Callable[[Expr], Expr]  # what is made of an aggregate, for each group
 
 
 @dataclass(frozen=True)
@@ -135,6 +143,8 @@ def asked(node: exp.Expr, scope: Scope) -> Asked:
     found = _plain(*known, call, scope)
     if found.distinct and found.function not in _DISTINCT:
         raise scope.error(f"DISTINCT in {name} is not supported", node)
+    if _descends(node):
+        found = replace(found, finish=_backwards(found.finish))
     if isinstance(node, exp.Filter):
         found = _filtered(found, node.expression.this, scope)
     try:
@@ -154,8 +164,25 @@ def _packed(found: Asked) -> Asked:
         return found
     kind, finish = found.arguments[0].type, found.finish
     if packs(kind) and found.function != "count":
-        finish = partial(unpack_list if found.function in _LISTS else unpack, kind=kind)
+        finish = _after(partial(unpack_list if found.function in _LISTS else unpack, kind=kind), finish)
     return replace(found, arguments=tuple(map(pack, found.arguments)), finish=finish)
+
+
+def _after(first: _Finish, then: _Finish | None) -> _Finish:
+    return first if then is None else lambda value: then(first(value))
+
+
+def _descends(node: exp.Expr) -> bool:
+    """Whether a call joins its values from the greatest to the least."""
+    call = node.this if isinstance(node, exp.Filter) else node
+    if not isinstance(call, exp.WithinGroup) or str(call.this.name).lower() not in _TEXTS:
+        return False
+    return bool(call.expression.expressions[0].args.get("desc"))
+
+
+def _backwards(finish: Callable[[Expr], Expr] | None) -> Callable[[Expr], Expr]:
+    assert finish is not None
+    return lambda values: finish(function("reverse", [values]))
 
 
 def _ordered(call: exp.Expr, scope: Scope) -> exp.Expr:
@@ -164,15 +191,16 @@ def _ordered(call: exp.Expr, scope: Scope) -> exp.Expr:
         return call
     inner, order = call.this, call.expression.expressions
     name = str(inner.name).lower()
-    if name not in ("percentile_cont", "percentile_disc", "listagg", "string_agg", "mode") or len(order) != 1:
+    if name in _TEXTS and len(order) > 1:
+        raise scope.error(_OF_VALUES.format(name, ", ".join(written(o.this) for o in order)), call)
+    if name not in ("percentile_cont", "percentile_disc", "mode", *_TEXTS) or len(order) != 1:
         raise scope.error(f"WITHIN GROUP is not supported for {name}; leave it out", call)
     by, down = order[0].this, bool(order[0].args.get("desc"))
-    if name in ("listagg", "string_agg"):
-        same = bool(inner.expressions) and inner.expressions[0].unnest() == by
-        if down or not same:
-            raise scope.error(
-                f"{name} is in the order of its values; write WITHIN GROUP (ORDER BY the same value)", call
-            )
+    if name in _TEXTS:
+        given = inner.expressions[0] if inner.expressions else None
+        given = given.expressions[0] if isinstance(given, exp.Distinct) else given
+        if given is None or given.unnest() != by.unnest():
+            raise scope.error(_OF_VALUES.format(name, written(by)), call)
         return inner
     if down:
         raise scope.error(
@@ -244,7 +272,7 @@ def _plain(name: str, function: Function, call: exp.Expr, scope: Scope) -> Asked
 def _argument(name: str, value: Expr, scope: Scope, node: exp.Expr) -> Expr:
     """Convert an argument to what the aggregate is computed from."""
     if name == "listagg":
-        return cast(value, t.STRING)
+        return cast(value, t.STRING) if t.is_nested(value.type) or value.type == t.BINARY else value
     if name in (*_PAIRS, "skewness", "kurtosis"):
         if not (t.is_number(value.type) or value.type == t.NULL):
             raise scope.error(f"{name} takes numbers, {value.excerpt} is {t.name(value.type)}", node)
@@ -268,7 +296,8 @@ def _joined(nodes: Sequence[exp.Expr], scope: Scope) -> Callable[[Expr], Expr]:
         raise scope.error("listagg takes a constant separator", nodes[1])
 
     def finish(values: Expr) -> Expr:
-        text = function("array_join", [values, mark])
+        texts = cast(values, pa.list_(t.STRING))  # after they are in order: 9 is before 10
+        text = function("array_join", [texts, mark])
         filled = compare(">", function("size", [values]), constant(pa.scalar(0, t.INT), "0"))
         return choose(
             [filled], [text, constant(pa.scalar(None), "NULL")], f"listagg({values.sql}, {mark.sql})"
@@ -338,6 +367,13 @@ def _check_order(kind: pa.DataType) -> None:
         raise SpecError(f"{t.name(kind)} has no order; take a part of it")
 
 
+def _as_number(kind: pa.DataType) -> str:
+    """The end of an error message: how a value of that type becomes a number."""
+    if kind == t.INTERVAL:
+        return "; of two times write unix_micros(a) - unix_micros(b), or timestampdiff(SECOND, b, a)"
+    return "; write CAST(... AS DOUBLE)" if castable(kind, t.DOUBLE) else ""
+
+
 def result_type(function: Function, kind: pa.DataType) -> pa.DataType:
     """Return Spark's type of an aggregate over values of type `kind`.
 
@@ -359,7 +395,7 @@ def result_type(function: Function, kind: pa.DataType) -> pa.DataType:
     if function == "percentile_approx" and (t.is_number(kind) or t.is_time(kind)):
         return kind
     if not t.is_number(kind):
-        raise SpecError(f"it takes a number, not {t.name(kind)}; write CAST(... AS DOUBLE)")
+        raise SpecError(f"it takes a number, not {t.name(kind)}{_as_number(kind)}")
     if function not in ("sum", "avg") or not t.is_decimal(kind):
         return t.BIGINT if function == "sum" and t.is_integer(kind) else t.DOUBLE
     more, finer = (10, 0) if function == "sum" else (4, 4)

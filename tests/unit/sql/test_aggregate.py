@@ -18,6 +18,7 @@ HOUR = "date_trunc('hour', o.at)"
 MEANT = [
     # select list and the rest: groups, aggregates, HAVING
     ("SELECT o.id, count(*) AS n", " GROUP BY o.id", ["o.id"], ["count(*)"], None),
+    ("SELECT sum(unix_micros(s.at) - unix_micros(o.at)) AS n", "", [], ["sum((unix_micros(s.at) - unix_micros(o.at)))"], None),
     ("SELECT o.id AS i, sum(amount) + 1 AS a", " GROUP BY i", ["o.id"], ["sum(o.amount)"], None),
     (f"SELECT {HOUR} AS h, min(carrier) AS c", " GROUP BY 1", [HOUR], ["min(s.carrier)"], None),
     (f"SELECT year({HOUR}) AS y, mean(o.id) AS c", f" GROUP BY {HOUR}", [HOUR], ["avg(o.id)"], None),
@@ -60,7 +61,12 @@ REFUSED = [
     ("SELECT count(DISTINCT *) AS n", "", (1, 8), "name the column"),
     ("SELECT sum(DISTINCT o.id, 1) AS n", "", (1, 8), "sum takes 1 argument, not 2"),
     ("SELECT var_pop(carrier) AS n", "", (1, 8), "var_pop(s.carrier): it takes a number, not STRING"),
+    ("SELECT sum(s.at - o.at) AS n", "", (1, 8), "it takes a number, not INTERVAL; of two times write unix_micros(a) - unix_micros(b), or timestampdiff(SECOND, b, a)"),
     ("SELECT bool_or(o.id) AS n", "", (1, 8), "it takes a condition, not BIGINT"),
+    ("SELECT listagg(o.id) WITHIN GROUP (ORDER BY o.at) AS n", "", (1, 8), "no other order is kept, such as that of o.at; write WITHIN GROUP (ORDER BY the same"),
+    ("SELECT listagg(carrier) WITHIN GROUP (ORDER BY carrier, o.id) AS n", "", (1, 8), "no other order is kept, such as that of carrier, o.id"),
+    ("SELECT map() AS n", "", (1, 8), "the keys have no type; for an empty map write map_from_arrays(CAST(array() AS ARRAY<STRING>), array())"),
+    ("SELECT map_from_arrays(array(), array()) AS n", "", (1, 8), "the keys have no type"),
     ("SELECT count_if(o.id) AS n", "", (1, 8), "count_if takes a condition, o.id is BIGINT"),
     ("SELECT sum(o.id) FILTER (WHERE o.id) AS n", "", (1, 32), "FILTER takes a condition, o.id is BIGINT"),
     ("SELECT sum(o.id) FILTER (WHERE count(*) > 1) AS n", "", (1, 32), "FILTER cannot contain aggregates"),

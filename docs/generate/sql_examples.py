@@ -89,7 +89,8 @@ AGGREGATED = {
     "approx_count_distinct(p.method)": "as `count(DISTINCT ...)`: exact",
     "percentile_approx(p.amount, 0.9)": "the value that this part of all values is not above, one of them; exact",
     "percentile_cont(0.9) WITHIN GROUP (ORDER BY p.amount)": "as `percentile`; `percentile_disc` is one of the values",
-    "listagg(p.method, ', ')": "all values, sorted, as texts with a text between; also `string_agg`, `DISTINCT`, and `WITHIN GROUP (ORDER BY p.method DESC)`",
+    "listagg(p.method, ', ')": "all values, sorted, as texts with a text between; also `string_agg`, `DISTINCT`,"
+    " and `WITHIN GROUP (ORDER BY p.method DESC)`",
     "bit_or(p.order_id)": "the bits that one value has; also `bit_and`, `bit_xor`",
 }
 _PAIR = "FROM orders o JOIN payments p ON o.order_id = p.order_id"

@@ -19,7 +19,7 @@ from joinlib.expr.forms import if_
 from joinlib.expr.functions import VOLATILE, check_call, function
 from joinlib.expr.logic import both, choose, either, is_null, negate
 from joinlib.expr.mathematics import SIGNS
-from joinlib.expr.nested import array_of, field, item_of
+from joinlib.expr.nested import array_of, field, item_of, struct_
 from joinlib.expr.nodes import constant
 from joinlib.expr.patterns import like
 from joinlib.expr.text import concat
@@ -235,6 +235,11 @@ def _array(node: exp.Expr, scope: Scope) -> Expr:
     return array_of(*(_compiled(e, scope) for e in node.expressions))
 
 
+def _tuple(node: exp.Expr, scope: Scope) -> Expr:
+    """Compile (a, b), which is struct(a, b), as in Spark: a NULL in it is a value that is compared."""
+    return struct_(*(_compiled(e, scope) for e in node.expressions))
+
+
 def _bits(sign: str) -> Callable[[exp.Expr, Scope], Expr]:
     return _two(partial(SIGNS[sign].build, sign))
 
@@ -318,6 +323,7 @@ _TABLE: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
     exp.RegexpLike: _matches,
     exp.Bracket: _item,
     exp.Array: _array,
+    exp.Tuple: _tuple,
     exp.BitwiseAnd: _bits("&"),
     exp.BitwiseOr: _bits("|"),
     exp.BitwiseXor: _bits("^"),

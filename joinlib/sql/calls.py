@@ -105,7 +105,7 @@ class Asked:
     sql: str
     distinct: bool = False
     fractions: tuple[float, ...] = ()
-    finish: Callable[[Expr], Expr] | None = None  # what is made of it, for each group
+    finish: _Finish | None = None
 
 
 def aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -180,7 +180,7 @@ def _descends(node: exp.Expr) -> bool:
     return bool(call.expression.expressions[0].args.get("desc"))
 
 
-def _backwards(finish: Callable[[Expr], Expr] | None) -> Callable[[Expr], Expr]:
+def _backwards(finish: _Finish | None) -> _Finish:
     assert finish is not None
     return lambda values: finish(function("reverse", [values]))
 
@@ -220,7 +220,7 @@ class _Given:
     once: bool  # DISTINCT
     fractions: tuple[float, ...] = ()
     several: bool = False  # fractions were an array
-    finish: Callable[[Expr], Expr] | None = None
+    finish: _Finish | None = None
 
 
 def _given(name: str, call: exp.Expr, scope: Scope) -> _Given:
@@ -289,7 +289,7 @@ def _both(left: Expr, right: Expr, then: int) -> Expr:
     )
 
 
-def _joined(nodes: Sequence[exp.Expr], scope: Scope) -> Callable[[Expr], Expr]:
+def _joined(nodes: Sequence[exp.Expr], scope: Scope) -> _Finish:
     """Return what joins the values of listagg(x, separator)."""
     mark = compile(nodes[1], scope) if len(nodes) > 1 else constant(pa.scalar(""), "''")
     if not isinstance(mark.node, Literal) or mark.type != t.STRING:

@@ -240,6 +240,16 @@ def _tuple(node: exp.Expr, scope: Scope) -> Expr:
     return struct_(*(_compiled(e, scope) for e in node.expressions))
 
 
+def _equal(node: exp.Expr, scope: Scope) -> Expr:
+    """Compile x = y; of rows of values as an equality of each, by which inputs may be joined."""
+    left, right = node.this.unnest(), node.expression.unnest()
+    several = isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple)
+    if not several or len(left.expressions) != len(right.expressions):
+        return compare("=", _compiled(node.this, scope), _compiled(node.expression, scope))
+    pairs = zip(left.expressions, right.expressions, strict=True)
+    return both(*(compare("<=>", _compiled(one, scope), _compiled(other, scope)) for one, other in pairs))
+
+
 def _bits(sign: str) -> Callable[[exp.Expr, Scope], Expr]:
     return _two(partial(SIGNS[sign].build, sign))
 
@@ -304,7 +314,7 @@ _TABLE: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
     exp.Div: _two(partial(_calculate, "/")),
     exp.IntDiv: _two(partial(_calculate, "div")),
     exp.Mod: _two(partial(_calculate, "%")),
-    exp.EQ: _two(partial(compare, "=")),
+    exp.EQ: _equal,
     exp.NEQ: _two(partial(compare, "<>")),
     exp.LT: _two(partial(compare, "<")),
     exp.LTE: _two(partial(compare, "<=")),

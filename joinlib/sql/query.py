@@ -32,6 +32,7 @@ from joinlib.sql.graph import (
     scans,
 )
 from joinlib.sql.keys import Linked, NoKey, key_type, link, lossless
+from joinlib.sql.null_safe import with_keys
 from joinlib.sql.order import Order, of_the_text
 from joinlib.sql.parse import parse, place
 from joinlib.sql.push import Clauses, held_back, push
@@ -144,6 +145,7 @@ def _parsed(
     if stored.conditions is not None:
         tree, held = held_back(tree, stored)
     tree, lookups = take_out(push(tree, [], []), at)
+    tree = with_keys(tree)
     if isinstance(tree, Scan):
         tree, held = passing(tree, held), []
     return _Parsed(tree, lookups, columns, grouping, held, at)

@@ -91,7 +91,9 @@ def _by_keys(clause: Clause, keys: frozenset[frozenset[str]]) -> bool:
 
 
 def _is(value: str, key: str) -> bool:
-    return key == value or key.startswith(f"CAST({value} AS ")
+    """Return whether a key is this value, which may be cast, and have a constant for NULL (`joinlib.sql.null_safe`)."""
+    key = key.removeprefix("coalesce(")
+    return key == value or key.startswith((f"CAST({value} AS ", f"{value}, "))
 
 
 def _compares(clause: Clause) -> bool:

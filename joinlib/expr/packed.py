@@ -12,7 +12,9 @@ it is that of its entries as they stand.
 """
 
 import math
+from collections.abc import Callable
 from decimal import Context, Decimal
+from functools import cache, partial
 from struct import Struct
 from typing import Any
 
@@ -56,83 +58,119 @@ def unpack_list(values: Expr, kind: pa.DataType) -> Expr:
 
 def packed(value: Any, kind: pa.DataType) -> bytes:
     """Pack a plain value (`rows.plain`)."""
-    return b"\0" if value is None else b"\1" + _body(value, kind)
+    return b"\0" if value is None else b"\1" + _writer(kind)(value)
 
 
 def unpacked(data: bytes, kind: pa.DataType) -> Any:
-    return _read(data, 0, kind)[0]
+    return _read(data, 0, _reader(kind))[0]
 
 
 def unpacked_list(values: list[bytes | None], kind: pa.DataType) -> list[Any]:
     return [None if value is None else unpacked(value, kind) for value in values]
 
 
-def _body(value: Any, kind: pa.DataType) -> bytes:
+@cache
+def _writer(kind: pa.DataType) -> Callable[[Any], bytes]:
+    """Return what packs a value of this type that is not NULL."""
     if t.is_struct(kind):
-        return b"".join(packed(value[field.name], field.type) for field in kind)
+        fields = [(field.name, _writer(field.type)) for field in kind]
+        return lambda value: b"".join(_written(value[name], write) for name, write in fields)
     if t.is_list(kind):
-        return b"".join(b"\1" + packed(one, kind.value_type) for one in value) + b"\0"
+        write = _writer(kind.value_type)
+        return lambda value: b"".join(b"\1" + _written(one, write) for one in value) + b"\0"
     if t.is_map(kind):
-        entries = (packed(key, kind.key_type) + packed(item, kind.item_type) for key, item in value)
-        return b"".join(b"\1" + entry for entry in entries) + b"\0"
+        key, item = _writer(kind.key_type), _writer(kind.item_type)
+        return lambda value: b"".join(b"\1" + _written(k, key) + _written(v, item) for k, v in value) + b"\0"
     if t.is_text(kind):
-        data = value.encode() if isinstance(value, str) else value
-        return bytes(data).replace(b"\0", b"\0\xff") + b"\0\0"
+        return _text
     if t.is_decimal(kind):
-        return (int(value.scaleb(kind.scale, _EXACT)) + _WIDE).to_bytes(16)
+        scale = kind.scale
+        return lambda value: (int(value.scaleb(scale, _EXACT)) + _WIDE).to_bytes(16)
     if kind == t.BOOLEAN:
-        return bytes([value])
-    return (_float(value) if t.is_float(kind) else value + _HALF).to_bytes(8)
+        return lambda value: bytes([value])
+    return _float if t.is_float(kind) else lambda value: (value + _HALF).to_bytes(8)
 
 
-def _float(value: float) -> int:
-    """A number that sorts as a DOUBLE does."""
+def _written(value: Any, write: Callable[[Any], bytes]) -> bytes:
+    return b"\0" if value is None else b"\1" + write(value)
+
+
+def _text(value: str | bytes) -> bytes:
+    data = value.encode() if isinstance(value, str) else value
+    return data.replace(b"\0", b"\0\xff") + b"\0\0"
+
+
+def _float(value: float) -> bytes:
     (bits,) = _BITS.unpack(_DOUBLE.pack(math.nan if math.isnan(value) else value + 0.0))
-    return int(~bits & _ALL if bits >= _HALF else bits | _HALF)
+    return _BITS.pack(~bits & _ALL if bits >= _HALF else bits | _HALF)
 
 
-def _read(data: bytes, at: int, kind: pa.DataType) -> tuple[Any, int]:
-    """Return the value that begins there, and where the next one does."""
-    at += 1
-    if data[at - 1] == 0:
-        return None, at
+_Reader = Callable[[bytes, int], tuple[Any, int]]  # of what begins there: the value, and where it ends
+
+
+def _read(data: bytes, at: int, read: _Reader) -> tuple[Any, int]:
+    return (None, at + 1) if data[at] == 0 else read(data, at + 1)
+
+
+@cache
+def _reader(kind: pa.DataType) -> _Reader:
+    """Return what unpacks a value of this type that is not NULL."""
     if t.is_struct(kind):
-        fields = {}
-        for field in kind:
-            fields[field.name], at = _read(data, at, field.type)
-        return fields, at
-    if t.is_list(kind) or t.is_map(kind):
-        return _read_list(data, at, kind)
+        return partial(_read_struct, fields=[(field.name, _reader(field.type)) for field in kind])
+    if t.is_list(kind):
+        return partial(_read_list, read=partial(_read, read=_reader(kind.value_type)))
+    if t.is_map(kind):
+        return partial(
+            _read_list, read=partial(_read_pair, key=_reader(kind.key_type), item=_reader(kind.item_type))
+        )
     if t.is_text(kind):
-        end = _end(data, at)
-        plain = data[at:end].replace(b"\0\xff", b"\0")
-        return plain.decode() if t.is_string(kind) else plain, end + 2
+        return partial(_read_text, text=t.is_string(kind))
     if t.is_decimal(kind):
-        return Decimal(int.from_bytes(data[at : at + 16]) - _WIDE).scaleb(-kind.scale, _EXACT), at + 16
+        scale = kind.scale
+        return lambda data, at: (
+            Decimal(int.from_bytes(data[at : at + 16]) - _WIDE).scaleb(-scale, _EXACT),
+            at + 16,
+        )
     if kind == t.BOOLEAN:
-        return bool(data[at]), at + 1
-    number = int.from_bytes(data[at : at + 8])
-    return _from_float(number) if t.is_float(kind) else number - _HALF, at + 8
+        return lambda data, at: (bool(data[at]), at + 1)
+    return _read_float if t.is_float(kind) else _read_number
 
 
-def _read_list(data: bytes, at: int, kind: pa.DataType) -> tuple[list[Any], int]:
-    found: list[Any] = []
+def _read_struct(data: bytes, at: int, fields: list[tuple[str, _Reader]]) -> tuple[dict[str, Any], int]:
+    found = {}
+    for name, read in fields:
+        found[name], at = _read(data, at, read)
+    return found, at
+
+
+def _read_list(data: bytes, at: int, read: _Reader) -> tuple[list[Any], int]:
+    found = []
     while data[at]:
-        one, at = _read(data, at + 1, kind.key_type if t.is_map(kind) else kind.value_type)
-        if t.is_map(kind):
-            item, at = _read(data, at, kind.item_type)
-            one = (one, item)
+        one, at = read(data, at + 1)
         found.append(one)
     return found, at + 1
 
 
-def _end(data: bytes, at: int) -> int:
-    """Return where a text ends: at the first 00 that no FF follows."""
-    while data[(at := data.index(b"\0", at)) + 1] == 0xFF:
-        at += 2
-    return at
+def _read_pair(data: bytes, at: int, key: _Reader, item: _Reader) -> tuple[tuple[Any, Any], int]:
+    one, at = _read(data, at, key)
+    other, at = _read(data, at, item)
+    return (one, other), at
 
 
-def _from_float(number: int) -> float:
+def _read_text(data: bytes, at: int, text: bool) -> tuple[str | bytes, int]:
+    """The text ends at the first 00 that no FF follows."""
+    end = data.index(b"\0", at)
+    while data[end + 1] == 0xFF:
+        end = data.index(b"\0", end + 2)
+    plain = data[at:end].replace(b"\0\xff", b"\0")
+    return plain.decode() if text else plain, end + 2
+
+
+def _read_number(data: bytes, at: int) -> tuple[int, int]:
+    return _BITS.unpack_from(data, at)[0] - _HALF, at + 8
+
+
+def _read_float(data: bytes, at: int) -> tuple[float, int]:
+    (number,) = _BITS.unpack_from(data, at)
     bits = number & ~_HALF if number >= _HALF else ~number & _ALL
-    return float(_DOUBLE.unpack(_BITS.pack(bits))[0])
+    return _DOUBLE.unpack(_BITS.pack(bits))[0], at + 8

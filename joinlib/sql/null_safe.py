@@ -1,6 +1,7 @@
 """Finds keys for joins in which NULL equals NULL.
 
-    a.k <=> b.k      coalesce(a.k, 0) = coalesce(b.k, 0) AND a.k <=> b.k
+    a.k <=> b.k                                   coalesce(a.k, 0) = coalesce(b.k, 0) AND a.k <=> b.k
+    a.k = b.k OR a.k IS NULL AND b.k IS NULL      the same
 
 The equality follows from the other condition, so it changes no result: rows are found by it, and the few of NULL and of
 the constant are told apart. It is added where no other equality relates the inputs, which would all meet in one unit,
@@ -17,6 +18,7 @@ from joinlib.expr import types as t
 from joinlib.expr.cast import cast
 from joinlib.expr.compare import Comparison, compare
 from joinlib.expr.forms import coalesce
+from joinlib.expr.logic import Junction, conjuncts, is_null
 from joinlib.expr.nodes import constant
 from joinlib.sql.graph import Clause, Scan, Tree, aliases
 
@@ -32,19 +34,33 @@ def with_keys(tree: Tree) -> Tree:
         return tree
     apart: Related = [child.aliases for child in tree.children]
     for clause in tree.on:
-        if _relates(clause, "="):
+        node = clause.value.node
+        if isinstance(node, Comparison) and node.sign == "=" and _apart(node.left, node.right):
             apart = _joined(apart, clause)
-    alone = (c for c in tree.on if _relates(c, "<=>") and len(_joined(apart, c)) < len(apart))
+    alone = (clause for clause in tree.on if len(_joined(apart, clause)) < len(apart))
     return replace(tree, on=(*tree.on, *(key for clause in alone if (key := _key(clause)) is not None)))
 
 
-def _relates(clause: Clause, sign: str) -> bool:
-    """Return whether a clause compares a value of one input with one of another."""
-    node = clause.value.node
-    if not isinstance(node, Comparison) or node.sign != sign:
-        return False
-    left, right = aliases(node.left), aliases(node.right)
-    return len(left) == len(right) == 1 and left != right
+def _apart(left: Expr, right: Expr) -> bool:
+    """Return whether two values are of one input each, and not of the same."""
+    of = aliases(left), aliases(right)
+    return len(of[0]) == len(of[1]) == 1 and of[0] != of[1]
+
+
+def _sides(value: Expr) -> tuple[Expr, Expr] | None:
+    """Return two values that a condition says are equal, or both NULL."""
+    node = value.node
+    if isinstance(node, Comparison):
+        return (node.left, node.right) if node.sign == "<=>" else None
+    if not isinstance(node, Junction) or node.all or len(node.parts) != 2:
+        return None
+    for part, other in (node.parts, node.parts[::-1]):
+        equal = part.node
+        if isinstance(equal, Comparison) and equal.sign in ("=", "<=>"):
+            sides = equal.left, equal.right
+            if {one.sql for one in conjuncts(other)} == {is_null(side).sql for side in sides}:
+                return sides
+    return None
 
 
 def _joined(related: Related, clause: Clause) -> Related:
@@ -53,15 +69,15 @@ def _joined(related: Related, clause: Clause) -> Related:
 
 
 def _key(clause: Clause) -> Clause | None:
-    """Return the equality of both values, in which NULL is a constant; None where their type has none."""
-    node = clause.value.node
-    assert isinstance(node, Comparison)
-    kind = t.common(node.left.type, node.right.type)
+    """Return the equality that follows from a null-safe one, in which NULL is a constant; None where there is none."""
+    sides = _sides(clause.value)
+    if sides is None or not _apart(*sides):
+        return None
+    kind = t.common(*(side.type for side in sides))
     instead = None if kind is None else _constant(kind)
     if kind is None or instead is None:
         return None
-    sides = (coalesce(cast(side, kind), instead) for side in (node.left, node.right))
-    return Clause(compare("=", *sides), clause.place)
+    return Clause(compare("=", *(coalesce(cast(side, kind), instead) for side in sides)), clause.place)
 
 
 def _constant(kind: pa.DataType) -> Expr | None:

@@ -19,6 +19,7 @@ QUERIES = {
     "several": f"SELECT {COLUMNS} FROM a JOIN b ON {SAME.format('k')} AND {SAME.format('s')} AND a.v < b.v",
     "rows of values": f"SELECT {COLUMNS} FROM a JOIN b ON (a.k, a.v) = (b.k, b.v)",
     "of two types": f"SELECT {COLUMNS} FROM a JOIN b ON a.k IS NOT DISTINCT FROM b.v",
+    "spelt out": f"SELECT {COLUMNS} FROM a JOIN b ON (a.s IS NULL AND b.s IS NULL OR a.s = b.s) AND a.v <= b.v",
     "left": f"SELECT {COLUMNS} FROM a LEFT JOIN b ON {SAME.format('k')} AND a.v <> b.v",
     "full": f"SELECT {COLUMNS} FROM a FULL JOIN b ON {SAME.format('k')} AND {SAME.format('v')}",
     "three": f"SELECT {COLUMNS}, c.v AS cv FROM a JOIN b ON a.k = b.k JOIN c ON c.s IS NOT DISTINCT FROM b.s AND c.v > 1",

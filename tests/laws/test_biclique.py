@@ -171,18 +171,14 @@ def test_differences_of_doubles(on: str, kind: pa.DataType, tmp_path: Path) -> N
     numbers = [n / 10 for n in range(-5, 6)] + [1e16, 1e16 + 2, float("nan"), INF, -INF]
     table = pa.table([pa.array(numbers, kind)], pa.schema([("x", kind)]))
     source, (batch,) = SourceInput(table.schema), table.to_batches()
-    for number, (by, turned) in enumerate(
-        (by, turned) for by in ("0.1", "0", "-0.3") for turned in (False, True)
-    ):
+    for number, (by, turned) in enumerate((("0.1", False), ("0", True), ("-0.3", False), ("0.1", True))):
         pair = ("a.x - b.x", "b.x - a.x")[:: -1 if turned else 1]
         text = on.format(d=pair[0], turned=pair[1], by=f"CAST('{by}' AS DOUBLE)")
         sql = f"SELECT a.x AS ax, b.x AS bx FROM a JOIN b ON {text}"
         with duckdb.connect() as base:
             expected = counted(base.register("a", table).register("b", table).sql(sql).fetchall())
-        for strategy in ("auto", "biclique"):
-            stage = build(sql, {"a": source, "b": source}, JoinOptions(units=4, strategy=strategy))
-            found = Flow(stage, tmp_path / f"{number}{strategy}").run([{"a": batch, "b": batch}])
-            assert found == expected, text
+        stage = build(sql, {"a": source, "b": source}, JoinOptions(units=2))
+        assert Flow(stage, tmp_path / str(number)).run([{"a": batch, "b": batch}]) == expected, text
 
 
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "<>"])

@@ -116,6 +116,11 @@ CHAIN = "FROM a JOIN b ON a.k = b.k JOIN c ON c.k = a.k"
     ("before", "after", "more"),
     [
         (ONE, f"{ONE} WHERE b.k = 2", {}),  # of one input; 2 is part of no name
+        # No row is left out because a condition that is new fails for NULL.
+        *(
+            ("FROM a JOIN b ON a.j < b.j", f"WHERE {one}", {})
+            for one in ("a.note <> 'x'", "a.note < b.note", "a.id = b.id")
+        ),
         (ONE.replace("a.k", "a2.k").replace("FROM a", "FROM a a2"), "WHERE b.k = 2", {}),
         (LESS, f"{LESS} AND a.id > 1", {}),  # which stays the inner join that its condition has made it
         *(
@@ -154,7 +159,7 @@ def test_tables_come_and_go_where_nothing_is_stored(tmp_path: Path, one: str, ot
 
 def test_texts_with_quotes_are_not_taken_apart(tmp_path: Path) -> None:
     plans = [
-        as_json(plan_of(job(tmp_path, f"SELECT a.id {ONE} WHERE a.note = 'q'' AND {text}'")))
+        as_json(plan_of(job(tmp_path, f"SELECT a.id {ONE} WHERE a.note = 'q'' AND {text} AND c'")))
         for text in ("a AND b", "b AND a")
     ]
     assert compare(*plans) != []

@@ -24,7 +24,9 @@ def not_in(stage: Stage, join: Operator) -> Iterator[str]:
             " subquery avoids that"
         )
         return
-    apart = next(i.apart for i in stage.inputs if i.apart is not None)
+    apart = next((i.apart for i in stage.inputs if i.apart is not None), None)
+    if apart is None:  # values without a key: all rows meet in one unit anyway
+        return
     yield (
         f"NOT IN: rows for which {apart.sql} are excluded by any row of {source}, so they go to one"
         f" unit, and {plan.alias} = {source} takes a copy of every row there{_stored(plan, join)}; ..."

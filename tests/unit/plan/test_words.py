@@ -226,3 +226,17 @@ def test_what_joins_compare() -> None:
         )
     )
     assert "inner join a ⋈ b on k, date_trunc('hour', a.t) = date_trunc('hour', b.t)" in drawn
+
+
+def test_not_in_of_lists() -> None:
+    """They have no key: there is nothing to say of rows that go to one unit, where all of them meet."""
+    inputs = dict.fromkeys("ab", SourceInput(pa.schema([("k", pa.int64()), ("l", pa.list_(pa.int64()))])))
+    told = explain(
+        pipeline(
+            "SELECT a.k FROM a WHERE a.l NOT IN (SELECT b.l FROM b)",
+            inputs,
+            JoinOptions(units=2),
+            mode="changelog",
+        )
+    )
+    assert "anti join a" in told

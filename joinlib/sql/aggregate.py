@@ -15,8 +15,9 @@ from sqlglot import exp
 from joinlib.errors import SqlError
 from joinlib.expr import Expr, Ref
 from joinlib.expr import types as t
+from joinlib.expr.fields import field_of, struct_field
 from joinlib.expr.logic import Junction
-from joinlib.expr.nodes import constant
+from joinlib.expr.nodes import Call, constant
 from joinlib.expr.packed import pack, unpack
 from joinlib.model.grouping import AggregateCall, Grouping, GroupKey
 from joinlib.model.stored import StoredGroups
@@ -162,8 +163,8 @@ class _Groups(Scope):
             if isinstance(node, exp.Column):
                 raise
             return None
-        if value.sql in self.keys:
-            return _key(self.keys[value.sql])
+        if (key := self._within_key(value)) is not None:
+            return key
         if isinstance(node, exp.Column) and value.columns:
             raise self.error(
                 f"{value.sql} is neither grouped nor aggregated; add it to GROUP BY, or write"
@@ -171,6 +172,18 @@ class _Groups(Scope):
                 node,
             )
         return None
+
+    def _within_key(self, value: Expr) -> Expr | None:
+        """A value that is a group key, or a field of one."""
+        if value.sql in self.keys:
+            return _key(self.keys[value.sql])
+        node = value.node
+        if not isinstance(node, Call) or node.kernel is not struct_field:
+            return None
+        name = str(node.parameters[0])
+        whole = Expr(value.sql.removesuffix(f".`{name}`"), value.columns, value.type, node.arguments[0])
+        found = self._within_key(whole)
+        return None if found is None else field_of(found, name)
 
     def _conditions(self) -> bool:
         """Whether a group key is a condition that combines others by AND or OR."""

@@ -30,6 +30,10 @@ QUERIES = {  # here, and for DuckDB
         "SELECT y[0] AS p, y[1] AS q, n FROM (SELECT array(v, k) AS y, count(*) AS n FROM a GROUP BY array(v, k))",
         "SELECT v, k, count(*) FROM a GROUP BY v, k",
     ),
+    "fields of a group": (
+        "SELECT y.v, y.z.s, count(*) AS n FROM (SELECT struct(v, struct(s) AS z) AS y FROM a) GROUP BY y HAVING y.v > 0",
+        "SELECT v, s, count(*) FROM a GROUP BY v, s HAVING v > 0",
+    ),
     "distinct structs": ("SELECT y.v, y.s FROM (SELECT DISTINCT struct(v, s) AS y FROM a)", "SELECT DISTINCT v, s FROM a"),
     "a union": (
         "SELECT y.v FROM (SELECT struct(v, s) AS y FROM a UNION SELECT struct(v, s) FROM b)",

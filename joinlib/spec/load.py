@@ -144,10 +144,12 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any], kind: t
 
 
 def _of_type(error: ErrorDetails, place: Place, kind: type[Model]) -> str:
-    given = error["input"]
+    given, named = error["input"], str(place[-1] if place else "")
     match error["type"]:
         case "tuple_type" | "list_type":
             return f"should be a list{_described(place, kind)}; write [...]"
+        case "path_type" | "string_type" if named.endswith(("Env", "File")):
+            return "should be text"  # who writes a secret in place of its name is not to find it in an error
         case "path_type":
             return f"{given!r} is no path; write text, such as data/orders"
         case "string_type":

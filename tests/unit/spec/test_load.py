@@ -431,3 +431,14 @@ def test_a_connection_string_says_it_all() -> None:
     text = TEXT.replace("      eventTime: {column: at}\n      generator: {rows: 10}", f"      {table}")
     with pytest.raises(SpecError, match=r"postgres\.security: stands in the connection string of uriEnv"):
         model(text)
+
+
+@pytest.mark.parametrize(("field", "given"), [("passwordEnv", "71423"), ("passwordFile", "71423")])
+def test_a_secret_in_place_of_its_name_is_in_no_error(field: str, given: str) -> None:
+    """Also where it is a number."""
+    postgres = f"postgres: {{host: h, database: d, user: u, table: t, {field}: {given}}}"
+    start, stop = TEXT.index("    orders:\n"), TEXT.index("  output:")
+    text = f"{TEXT[:start]}    orders: {{role: table, {postgres}}}\n{TEXT[stop:]}"
+    with pytest.raises(SpecError) as error:
+        parse(text, "secret.yaml", Path())
+    assert field in str(error.value) and given not in str(error.value)

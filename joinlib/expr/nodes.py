@@ -69,6 +69,12 @@ _REASONS = {
 }
 
 
+def argument_of(node: Node, kernel: str) -> Node | None:
+    """Return the argument of a call of one of Arrow's kernels; None for any other node."""
+    known = isinstance(node, Call) and node.kernel is compute and node.parameters == (kernel,)
+    return node.arguments[0] if known else None  # type: ignore[attr-defined]
+
+
 def call(
     kernel: Callable[..., Value], arguments: tuple[Expr, ...], type: pa.DataType, sql: str, *more: Hashable
 ) -> Expr:

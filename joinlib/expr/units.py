@@ -16,12 +16,12 @@ from joinlib.expr.cast import cast
 from joinlib.expr.signatures import row_call
 from joinlib.expr.time import part, seconds
 
-_SIZES = {
+SIZES = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000,
     "DAY": DAY_US, "WEEK": 7 * DAY_US,
 }  # fmt: skip
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-UNITS = (*_SIZES, "DAYOFYEAR", *_MONTHS)
+UNITS = (*SIZES, "DAYOFYEAR", *_MONTHS)
 
 
 def units_between(start: int, end: int, size: int) -> int:
@@ -45,7 +45,7 @@ def difference(unit: str, start: Expr, end: Expr) -> Expr:
     values = [s.TIMESTAMP(name, start), s.TIMESTAMP(name, end)]
     unit = "DAY" if unit == "DAYOFYEAR" else unit
     of: Callable[..., int] = months_between if unit in _MONTHS else units_between
-    size = _MONTHS.get(unit) or _SIZES[unit]
+    size = _MONTHS.get(unit) or SIZES[unit]
     made = row_call(name, of, t.BIGINT, values, more=(size,))
     sql = f"{name}({unit}, {values[0].sql}, {values[1].sql})"
     return Expr(sql, made.columns, made.type, made.node)
@@ -62,7 +62,7 @@ def addition(unit: str, count: Expr, value: Expr) -> Expr:
     name = "timestampadd"
     unit = "DAY" if unit == "DAYOFYEAR" else unit
     values = [s.BIGINT(name, count), s.moment(name, value)]
-    more = (_MONTHS.get(unit, 0), _SIZES.get(unit, 0))
+    more = (_MONTHS.get(unit, 0), SIZES.get(unit, 0))
     made = row_call(name, moved_by, values[1].type, values, more=more)
     sql = f"{name}({unit}, {values[0].sql}, {values[1].sql})"
     return Expr(sql, made.columns, made.type, made.node)
@@ -115,10 +115,10 @@ def extract(name: str, value: Expr) -> Expr:
 def interval_of(count: Expr, unit: str) -> Expr:
     """Build INTERVAL count unit, where the count is computed."""
     key = unit.upper().removesuffix("S")
-    if key not in _SIZES:
+    if key not in SIZES:
         raise SpecError(f"INTERVAL: months are counted by add_months(date, n), not by {unit} of a column")
     whole = s.BIGINT("INTERVAL", count) if key != "SECOND" else s.to(pa.decimal128(18, 6))("INTERVAL", count)
-    return row_call(f"INTERVAL {key}", times, t.INTERVAL, [whole], more=(_SIZES[key],))
+    return row_call(f"INTERVAL {key}", times, t.INTERVAL, [whole], more=(SIZES[key],))
 
 
 def times(count: int, size: int) -> int:

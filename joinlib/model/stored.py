@@ -91,7 +91,6 @@ def stored_conditions(plan: Mapping[str, Any], last: bool = False) -> frozenset[
 
 _CONDITIONS = ("filter", "predicate", "where")
 _AND = " AND "
-_STAGE = "$stage"  # the source of an input that another stage makes, before its number
 _ESCAPED = re.compile(r"\\.", re.DOTALL)  # in a text between quotes
 
 
@@ -132,12 +131,11 @@ def conjunction(texts: Sequence[str]) -> str:
 
 def read_stages(stages: Sequence[Mapping[str, Any]]) -> frozenset[int]:
     """Return the numbers of the stages whose rows others store; of joins by paths also where their rows come in."""
-    read = [False] * len(stages)
+    read, stored = [False] * len(stages), set[str]()
     for number in reversed(range(len(stages))):
+        read[number] = f"$stage{number}" in stored
         if read[number] or not passes_on(stages[number]):
-            for given in stages[number]["inputs"]:
-                if given["source"].startswith(_STAGE):
-                    read[int(given["source"].removeprefix(_STAGE))] = True
+            stored |= {given["source"] for given in stages[number]["inputs"]}
     for number in reversed(range(len(stages) - 1)):
         read[number] |= stages[number + 1].get("paths") == {} and read[number + 1]
     return frozenset(number for number, one in enumerate(read) if one)

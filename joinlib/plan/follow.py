@@ -38,9 +38,8 @@ def following(known: Mapping[str, Any] | None, plan: _PlanMaker) -> tuple[Pipeli
         conditions = (None, *(stored_conditions(known, last) for last in (False, True)), frozenset[str]())
     except _STRANGE:
         return plain, StoredColumns()
-    for by in (
-        conditions
-    ):  # none of the query's may be decided later, or new ones, or those that are in no join, or all
+    # None of the query's may be decided later, or new ones, or those that are in no join, or all.
+    for by in conditions:
         tried = replace(stored, conditions=by)
         try:
             kept = plan(**lying, stored=tried)

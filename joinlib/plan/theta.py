@@ -24,7 +24,7 @@ from joinlib.expr import types as t
 from joinlib.expr.bound import Bound
 from joinlib.expr.cast import cast
 from joinlib.expr.compare import MIRROR, Comparison
-from joinlib.expr.nodes import Call, Literal, compute
+from joinlib.expr.nodes import Call, Literal, argument_of, compute
 from joinlib.model.joins import IndexCondition
 from joinlib.sql.graph import aliases
 
@@ -130,7 +130,7 @@ def _band(value: Expr, sign: str, limit: Node, left: str) -> Iterator[IndexCondi
     """Translate one - two < limit and ABS(one - two) <= limit, for whole numbers or doubles."""
     if not isinstance(limit, Literal) or limit.value.as_py() is None:
         return
-    inner = _argument(value.node, "abs_checked")
+    inner = argument_of(value.node, "abs_checked")
     sides = _difference(inner or value.node, value.type)
     if sides is None or (inner and sign not in ("<", "<=")):
         return
@@ -156,11 +156,6 @@ def _difference(node: Node, kind: pa.DataType) -> tuple[Expr, Expr] | None:
     one, two = (_side(argument, kind) for argument in node.arguments)
     known = t.is_integer(kind) or kind in (t.DOUBLE, t.FLOAT)
     return (one, two) if known and one and two and aliases(one) != aliases(two) else None
-
-
-def _argument(node: Node, kernel: str) -> Node | None:
-    known = isinstance(node, Call) and node.kernel is compute and node.parameters == (kernel,)
-    return node.arguments[0] if known else None  # type: ignore[attr-defined]
 
 
 def _side(node: Node, kind: pa.DataType) -> Expr | None:

@@ -242,9 +242,8 @@ def _key(key: GroupKey) -> Expr:
 
 
 def _groupable(value: Expr, scope: Scope, at: exp.Expr) -> Expr:
-    if (
-        t.is_map(value.type) or value.type == t.NULL
-    ):  # as in Spark: equal maps may have their entries in other orders
+    # As in Spark: equal maps may have their entries in other orders.
+    if t.is_map(value.type) or value.type == t.NULL:
         raise scope.error(
             f"{value.sql} is {t.name(value.type)}, which cannot be grouped; group by its parts", at
         )

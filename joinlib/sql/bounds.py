@@ -20,16 +20,17 @@ from joinlib.expr import Node, Ref, cast, dates, nodes, time, units
 from joinlib.expr.bound import Bound
 from joinlib.expr.calendar import DAY_US
 from joinlib.expr.compare import MIRROR, Comparison
-from joinlib.expr.nodes import Call, Literal
+from joinlib.expr.nodes import Call, Literal, argument_of
 from joinlib.expr.rows import Rule, by_rows
 from joinlib.expr.time import Interval
 from joinlib.sql.graph import Clause
 
 _SECOND = 1_000_000
-_LONGEST = {  # what date_trunc cuts to, in microseconds
-    "microsecond": 1, "millisecond": 1_000, "second": _SECOND, "minute": 60 * _SECOND, "hour": 3_600 * _SECOND,
-    "day": DAY_US, "week": 7 * DAY_US, "month": 31 * DAY_US, "quarter": 92 * DAY_US, "year": 366 * DAY_US,
-}  # fmt: skip
+_ABS = "abs_checked"
+_MONTHS = {"month": 31 * DAY_US, "quarter": 92 * DAY_US, "year": 366 * DAY_US}
+_LONGEST = {
+    name.lower(): size for name, size in units.SIZES.items()
+} | _MONTHS  # what date_trunc cuts to, in microseconds
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,9 @@ def time_bounds(clause: Clause, order: dict[str, int]) -> tuple[tuple[Bound, ...
 def _compared(node: Comparison, order: dict[str, int]) -> Iterator[tuple[_Sum, str]]:
     """Yield sums and how they compare with zero: what the comparison says, of ABS both ends."""
     left, sign, right = node.left.node, node.sign, node.right.node
-    if _absolute(right) is not None:
+    if argument_of(right, _ABS) is not None:
         left, sign, right = right, MIRROR[sign], left
-    inner = _absolute(left)
+    inner = argument_of(left, _ABS)
     one, two = _sum(left if inner is None else inner, order), _sum(right, order)
     if one is None or two is None or sign in ("<>", "<=>"):
         return
@@ -108,11 +109,6 @@ def _compared(node: Comparison, order: dict[str, int]) -> Iterator[tuple[_Sum, s
     if inner is not None:
         ends = [*ends, (one.plus(two), MIRROR[sign])] if sign in ("<", "<=") else []
     yield from ((total, sign) for total, sign in ends if total is not None)
-
-
-def _absolute(node: Node) -> Node | None:
-    known = isinstance(node, Call) and node.kernel is nodes.compute and node.parameters == ("abs_checked",)
-    return node.arguments[0] if known else None  # type: ignore[attr-defined]
 
 
 def _oriented(sign: str, plus: str, minus: str, limit: int, order: dict[str, int]) -> Bound:

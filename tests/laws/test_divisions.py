@@ -14,7 +14,7 @@ from joinlib.state.manifest import Manifest, decode
 from joinlib.state.manifests import everything
 from tests.laws.harness import SMALL
 from tests.laws.product import Course, Product, own_folder
-from tests.laws.test_followed_groups import FILES, Row, World, document, sent
+from tests.laws.test_followed_groups import FILES, Row, World, answers, document, sent
 
 NEAR = "b.ts BETWEEN a.ts - INTERVAL 20 SECONDS AND a.ts + INTERVAL 20 SECONDS"
 AT_ONCE = {  # what comes out of each batch is how the answer changes
@@ -67,10 +67,7 @@ def test_answers_of_each_batch(name: str, deleted: bool, course: int) -> None:
         told = Counter[Row]()
         run = product(folder, sql, "changelog", deleted, course)
         for batch in run.batches():
-            for row, weight in sent(folder, batch):
-                told[row] += weight
-            assert all(count >= 0 for count in told.values()), "rows are taken back that were not there"
-            assert +told == world.answer(sql, min(batch, FILES - 1)), batch
+            answers(told, folder, batch, world, sql)
         assert run.plan.pipeline.units == [*COURSES[course][1].values()][-1]
 
 

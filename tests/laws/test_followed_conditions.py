@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from tests.laws.product import own_folder
-from tests.laws.test_followed_groups import CUTS, FILES, Row, World, runs, sent
+from tests.laws.test_followed_groups import CUTS, Row, World, answers, runs
 
 JOINS = {  # by their names: what is joined; behind it stands WHERE
     "inner": "a JOIN b ON a.k = b.k AND a.v <> b.v",
@@ -101,10 +101,7 @@ def goes_on(name: str, mode: str, deleted: bool, seed: int) -> None:
         for at, batch in runs(folder, asked, mode, deleted, seed, more):
             if at != last:
                 told, last = world.answer(asked[at], CUTS[last]), at
-            for row, weight in sent(folder, batch):
-                told[row] += weight
-            assert all(count >= 0 for count in told.values()), "rows are taken back that were not there"
-            assert +told == world.answer(asked[at], min(batch, FILES - 1)), (asked[at], batch)
+            answers(told, folder, batch, world, asked[at])
         assert last == len(CUTS)
 
 
@@ -155,8 +152,6 @@ def test_conditions_of_one_of_several_outputs(deleted: bool, seed: int) -> None:
                 if at != last:
                     seen.clear()
                     seen.update(world.answer(query, CUTS[last]))
-                for row, weight in sent(folder / name, batch):
-                    seen[row] += weight
-                assert +seen == world.answer(query, min(batch, FILES - 1)), (query, batch)
+                answers(seen, folder / name, batch, world, query)
             last = at
         assert last == len(CUTS)

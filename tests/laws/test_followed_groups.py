@@ -229,10 +229,7 @@ def test_changes_of_groups(name: str, seed: int) -> None:
                 if set(asked[at].names) < set(asked[last].names):
                     assert dropped(told, asked[last], asked[at]) == since
                 told, last = since, at
-            for row, weight in sent(folder, batch):
-                told[row] += weight
-            assert all(count >= 0 for count in told.values()), "rows are taken back that were not there"
-            assert +told == world.answer(asked[at].sql, min(batch, FILES - 1)), (asked[at].sql, batch)
+            answers(told, folder, batch, world, asked[at].sql)
         assert last == len(CUTS)
 
 
@@ -289,6 +286,14 @@ def test_windows_come_out_by_the_query_that_runs_when_they_are_final(name: str, 
             assert out == new, (duck, batch)
             final, expected = now, expected + new
         assert len({row[:2] for row in expected}) == sum(expected.values()) > 0
+
+
+def answers(told: Counter[Row], folder: Path, batch: int, world: World, sql: str) -> None:
+    """Adds what came out of a batch to what came before: together it is DuckDB's answer."""
+    for row, weight in sent(folder, batch):
+        told[row] += weight
+    assert all(count >= 0 for count in told.values()), "rows are taken back that were not there"
+    assert +told == world.answer(sql, min(batch, FILES - 1)), (sql, batch)
 
 
 def sent(folder: Path, batch: int) -> Iterator[tuple[Row, int]]:

@@ -63,7 +63,12 @@ def validate(
         list[Path], typer.Argument(metavar="FILE", help="Spec files (YAML).", show_default=False)
     ],
 ) -> None:
-    """Check spec files, and that their SQL can be run; name every mistake, at its line."""
+    """Check spec files, and that their SQL can be run.
+
+    Every mistake of the spec is named, at its line, and the first one of its SQL; also what no query uses.
+    """
+    from joinlib.plan.unused import unused
+
     failed = 0
     for file in files:
         try:
@@ -72,7 +77,8 @@ def validate(
             complain(error)
             failed += 1
         else:
-            typer.echo("\n".join([f"{file}: valid", *_registered(document)]))
+            notes = [*_registered(document), *unused(document.spec)]
+            typer.echo("\n".join([f"{file}: valid", *(f"  {note}" for note in notes)]))
     if failed:
         raise typer.Exit(2)
 
@@ -83,7 +89,7 @@ def _registered(document: "StreamJoin") -> "Iterator[str]":
 
     for name, given in document.spec.inputs.items():
         if given.kafka is not None and given.kafka.registry is not None:
-            yield f"  {name}: {ddl.to_ddl(given.arrow_schema)}"
+            yield f"{name}: {ddl.to_ddl(given.arrow_schema)}"
 
 
 @app.command()
@@ -111,15 +117,19 @@ def plan(
     if diff is not None:
         _show_change(diff, file)
         return
+    from dataclasses import replace
+
     from joinlib.plan import landing
     from joinlib.plan.explain import orders
     from joinlib.plan.explain.formats import render
     from joinlib.plan.explain.words import spoken
+    from joinlib.plan.unused import unused
 
     document, pipeline = planned(file)
     if alternatives:
         typer.echo("\n".join(orders.alternatives(spoken(pipeline))))
         return
+    pipeline = replace(pipeline, notes=(*pipeline.notes, *unused(document.spec)))
     typer.echo(render(pipeline, form.value))
     for name in document.spec.results if form is Form.text else ():
         if lines := list(landing.describe(document.spec, name)):

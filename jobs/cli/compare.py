@@ -54,7 +54,7 @@ class ComparedResults:
             if left_out:
                 lines.append(f"{title}not compared, of one job alone or of two types: {', '.join(left_out)}")
             if found is None:
-                lines.append(f"{title}equal, {words.number(rows)} rows")
+                lines.append(f"{title}equal, {words.rows(rows)}")
             else:
                 lines.append(f"{title}different, first in {_first(found)}")
                 lines += [f"  {line}" for line in found.lines]

@@ -8,6 +8,7 @@ from pathlib import Path
 from jobs.cli.summary import near
 from joinlib.errors import SpecError
 from joinlib.spec.model import StreamJoin
+from joinlib.spec.output import field_of
 
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -71,6 +72,6 @@ def _written(document: StreamJoin) -> Iterator[tuple[str, Path]]:
     yield "spec.checkpoint.path", spec.checkpoint.folder
     for name, output in spec.results.items():
         if output.files:
-            yield f"spec.{f'outputs.{name}' if name else 'output'}.files.path", Path(output.files.path)
+            yield f"spec.{field_of(name)}.files.path", Path(output.files.path)
     if spec.dead_letters:
         yield "spec.deadLetters.path", Path(spec.dead_letters.path)

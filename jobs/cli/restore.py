@@ -22,7 +22,7 @@ from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import SpecError, StateError
 from joinlib.sink.publish import numbers, owner_of
 from joinlib.spec.model import StreamJoin
-from joinlib.spec.output import Output
+from joinlib.spec.output import Output, field_of
 from joinlib.state.location import local_folder, state_folder
 from joinlib.why.progress import check_query
 
@@ -97,7 +97,7 @@ def _back(history: History, document: StreamJoin, batch: int) -> str:
         shutil.rmtree(local_folder(state_folder(history.states, stage)), ignore_errors=True)
     return (
         f"{near(history.checkpoint)} is at batch {batch}; the latest begun was {latest}, and results of"
-        f" {words.number(withdrawn)} batches were withdrawn. The next run reads on from there"
+        f" {words.counted(withdrawn, 'batches')} were withdrawn. The next run reads on from there"
     )
 
 
@@ -116,9 +116,8 @@ def _elsewhere(history: History, name: str, output: Output, batch: int) -> str:
         why = "is missing"
     else:
         why = "belongs to no checkpoint" if owner is None else "belongs to another checkpoint"
-    field = f"outputs.{name}" if name else "output"
     return (
-        f"spec.{field}.files.path: {near(folder)} {why}, so the results of {near(history.checkpoint)} behind batch"
+        f"spec.{field_of(name)}.files.path: {near(folder)} {why}, so the results of {near(history.checkpoint)} behind batch"
         f" {batch} cannot be withdrawn; name the folder that has them, or start with a new checkpoint and output"
     )
 

@@ -30,6 +30,7 @@ from joinlib.compiled import compiled
 from joinlib.errors import StreamJoinError, Unforeseen, exit_code
 from joinlib.plan import Pipeline
 from joinlib.plan.explain import cautions
+from joinlib.plan.unused import unused
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     plan = compiled(document, options.cores or default_cores())
     pipeline = plan.pipeline
     console = Console(file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160)
-    _warn(console, cautions(pipeline))
+    _warn(console, (*cautions(pipeline), *unused(document.spec)))
     plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
     told, traced = told_run(document, pipeline), traced_run(document, pipeline)
     flow = Flow(plan, until_done=options.until_done, conf=options.conf or {}, told=told, traced=traced)

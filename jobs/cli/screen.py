@@ -105,7 +105,7 @@ class Plain:
                 self._line(scene)
 
     def sample(self, title: str, rows: "pa.Table", of: int) -> None:
-        self._console.print(table(f"{title}: {words.number(of)} rows", rows))
+        self._console.print(table(f"{title}: {words.rows(of)}", rows))
 
     def _once(self, text: str) -> None:
         if text not in self._told:
@@ -147,7 +147,7 @@ class Live:
         self._live.update(picture(scene, self._spinner, self._clock()))
 
     def sample(self, title: str, rows: "pa.Table", of: int) -> None:
-        self._console.print(table(f"{title}: {words.number(of)} rows", rows))
+        self._console.print(table(f"{title}: {words.rows(of)}", rows))
 
 
 def line(scene: Scene, figures: Figures, now: float) -> str:
@@ -158,7 +158,7 @@ def line(scene: Scene, figures: Figures, now: float) -> str:
         f"in {words.number(sum(figures.rows_in))} ({words.number(sum(rates_in))}/s)",
         f"out {words.number(figures.rows_out)} ({words.number(rate_out)}/s)",
         *(["lag " + ", ".join(f"{i.label} {_lag(scene, i)}" for i in scene.inputs)] if scene.lag else []),
-        f"state {words.number(figures.state_rows)} rows {words.size(figures.state_bytes)}",
+        f"state {words.rows(figures.state_rows)} {words.size(figures.state_bytes)}",
         f"index {words.size(figures.index_bytes)}",
         f"watermark {words.moment(figures.watermark)}",
     ]
@@ -176,7 +176,7 @@ def line(scene: Scene, figures: Figures, now: float) -> str:
     if sum(figures.unknown):
         parts.append(f"unknown deletions {words.number(sum(figures.unknown))}")
     if sum(figures.bad):
-        parts.append(f"bad {words.number(sum(figures.bad))} messages")
+        parts.append(f"bad {words.counted(sum(figures.bad), 'messages')}")
     if dead := sum(figures.dead.values()):
         parts.append(f"dead letters {words.number(dead)}")
     return "; ".join(parts)
@@ -244,7 +244,7 @@ def _count(scene: Scene, shown: Shown, what: str) -> str:
 
 def _state(figures: Figures) -> Text:
     return Text.from_markup(
-        f"  [dim]state[/] {words.number(figures.state_rows)} rows, {words.size(figures.state_bytes)} "
+        f"  [dim]state[/] {words.rows(figures.state_rows)}, {words.size(figures.state_bytes)} "
         f" [dim]index[/] {words.size(figures.index_bytes)}  [dim]watermark[/]"
         f" {words.moment(figures.watermark)}"
     )
@@ -255,7 +255,7 @@ def table_line(name: str, used: Used) -> str:
     lookups = used.hits + used.misses
     if used.version is not None:
         how = f"version {used.version}" if used.version else "as it was"
-        return f"{name} {words.number(used.rows)} rows, {words.size(used.bytes)}, {how}"
+        return f"{name} {words.rows(used.rows)}, {words.size(used.bytes)}, {how}"
     share = f"{100 * used.hits / lookups:.1f} % of " if lookups else ""
     return (
         f"{name} {share}{words.number(lookups)} lookups kept, {words.size(used.bytes)},"

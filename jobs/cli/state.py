@@ -87,7 +87,7 @@ def _listed(known: Sequence[StateTable], states: Path, batch: int) -> Iterator[s
         count = sum(part.num_rows for part in rows(states, batch, one))
         columns = ", ".join(f"{field.name} {type_name(field.type)}" for field in one.schema)
         kept = "for ever" if one.side.hold_us is None else f"{signed(one.side.hold_us)} of event time"
-        yield f"{one.name}: {words.number(count)} rows of stage {one.stage}, kept {kept}"
+        yield f"{one.name}: {words.rows(count)} of stage {one.stage}, kept {kept}"
         yield f"  {columns}"
 
 

@@ -77,8 +77,8 @@ def _offsets(envelope: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what was read of each source, and what was known but not read when the batch began."""
     for at, (source, offset) in enumerate(envelope["inputs"].items()):
         lag = envelope.get("lag", {}).get(source, {})
-        known = [f"{words.number(lag[k])} {text}" for k, text in _LAG.items() if lag.get(k) is not None]
-        yield "" if at else "read", ", ".join([f"{source}: {words.number(offset)} slices", *known])
+        known = [words.counted(lag[k], text) for k, text in _LAG.items() if lag.get(k) is not None]
+        yield "" if at else "read", ", ".join([f"{source}: {words.counted(offset, 'slices')}", *known])
     for at, (table, version) in enumerate(envelope.get("tables", {}).items()):
         took = envelope.get("loads", {}).get(table)
         loaded = f", loaded in {words.seconds(took['seconds'])}" if took else ""
@@ -143,4 +143,4 @@ def _holder(lock: Path) -> str | None:
 
 def _amount(folder: Path, pattern: str, what: str) -> str:
     sizes = [f.stat().st_size for f in folder.glob(pattern) if f.is_file()]
-    return f"{words.number(len(sizes))} {what}, {words.size(sum(sizes))}"
+    return f"{words.counted(len(sizes), what)}, {words.size(sum(sizes))}"

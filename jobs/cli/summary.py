@@ -27,9 +27,9 @@ def summary(scene: Scene, document: StreamJoin) -> str:
         skipped = scene.behind(shown, "skipped")
         bad = f", {skipped} files skipped" if skipped else ""
         if lost := scene.behind(shown, "lost"):
-            bad += f", {words.number(lost)} messages gone before they were read"
+            bad += f", {words.counted(lost, 'messages')} gone before they were read"
         if figures.bad[at]:
-            bad += f", {words.number(figures.bad[at])} messages could not be decoded"
+            bad += f", {words.counted(figures.bad[at], 'messages')} could not be decoded"
         lines.append(
             f"  {shown.label:{width}}  {words.number(figures.rows_in[at]):>12} rows in{passed}{late}{bad}"
         )

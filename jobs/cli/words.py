@@ -13,9 +13,16 @@ def number(value: float) -> str:
     return f"{value:.1f}" if 0 < value < 10 and value != int(value) else f"{round(value):,}"
 
 
+def counted(count: int, what: str) -> str:
+    """Return `1 file skipped` or `1,234 files skipped`, where `what` is `files skipped`."""
+    many, blank, rest = what.partition(" ")
+    one = many.removesuffix("es" if many.endswith("ches") else "s")
+    return f"{number(count)} {one if count == 1 else many}{blank}{rest}"
+
+
 def rows(count: int) -> str:
     """Return `1 row` or `1,234 rows`."""
-    return f"{number(count)} {'row' if count == 1 else 'rows'}"
+    return counted(count, "rows")
 
 
 def shown(count: int, most: int) -> str:

@@ -15,6 +15,7 @@ from joinlib.errors import SpecError
 from joinlib.model.letters import LetterBox, LetterName
 from joinlib.model.stage import GroupStage, HopStage, Pipeline
 from joinlib.spec.model import Spec
+from joinlib.spec.output import field_of
 
 
 def letters_of(plan: Pipeline, spec: Spec) -> LetterBox | None:
@@ -82,8 +83,7 @@ def _check_results(plan: Pipeline, spec: Spec, kept: Collection[int]) -> None:
         read = any(reader in kept for n in own for reader, _ in plan.readers(n) if reader in own)
         able = joined or read or isinstance(plan.stages[result.stage], HopStage)
         if spec.results[result.name].on_error == "deadLetter" and not able:
-            place = f"outputs.{result.name}" if result.name else "output"
             raise SpecError(
-                f"{place}.onError: is deadLetter, but nothing is joined before its rows are made; write"
+                f"{field_of(result.name)}.onError: is deadLetter, but nothing is joined before its rows are made; write"
                 " inputs.NAME.onError: deadLetter, which keeps rows that fail before they are joined"
             )

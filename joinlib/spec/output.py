@@ -15,6 +15,11 @@ Mode = Literal["append", "changelog", "upsert"]
 ResultFormat = Literal["json", "csv", "arrow", "debezium", "avro", "protobuf"]
 
 
+def field_of(name: str) -> str:
+    """Return the field of the spec that has an output, by its name; the only one has none."""
+    return f"outputs.{name}" if name else "output"
+
+
 class Compact(Model):
     """Gathers small batches into one folder before readers see them."""
 

@@ -26,6 +26,7 @@ from joinlib.model.grouping import Function
 from joinlib.sql.compile import compile
 from joinlib.sql.scope import Scope
 from joinlib.sql.supported import written
+from joinlib.sql.truth import checked, condition
 
 _ONE: tuple[Function, ...] = ("mode", "bit_and", "bit_or", "bit_xor", "skewness", "kurtosis")
 _PAIRS: tuple[Function, ...] = (
@@ -261,7 +262,8 @@ def _plain(name: str, function: Function, call: exp.Expr, scope: Scope) -> Asked
         values = tuple({v.sql: v for v in values}.values())
         function = "collect_set" if function == "collect_list" else function
     if name == "count_if":
-        values = (_only(values[0], constant(pa.scalar(True), "TRUE"), name, scope, call),)
+        met = checked(values[0], call, scope, f"{name} takes a condition")
+        values = (_only(met, constant(pa.scalar(True), "TRUE")),)
     if name in _OF_PAIRS:
         values = (_both(values[0], values[1], _OF_PAIRS[name]),)
     kind = pa.list_(t.DOUBLE) if given.several else pa.null()
@@ -335,20 +337,18 @@ def _filtered(found: Asked, node: exp.Expr, scope: Scope) -> Asked:
     """Return the call over the rows that pass its FILTER."""
     if inner := next(aggregates(node), None):
         raise scope.error("FILTER cannot contain aggregates; it chooses rows, HAVING chooses groups", inner)
-    condition = compile(node, scope)
+    chosen = condition(node, scope, "FILTER takes a condition")
     at = 1 if found.function in _BY else 0  # NULL there means that the row does not count
     values = list(found.arguments) or [constant(pa.scalar(True), "TRUE")]
-    values[at] = _only(condition, values[at], "FILTER", scope, node)
-    sql = f"{found.sql} FILTER (WHERE {condition.sql})"
+    values[at] = _only(chosen, values[at])
+    sql = f"{found.sql} FILTER (WHERE {chosen.sql})"
     return replace(found, arguments=tuple(values), sql=sql)
 
 
-def _only(condition: Expr, value: Expr, name: str, scope: Scope, node: exp.Expr) -> Expr:
-    """CASE WHEN condition THEN value END."""
-    if condition.type not in (t.BOOLEAN, t.NULL):
-        raise scope.error(f"{name} takes a condition, {condition.excerpt} is {t.name(condition.type)}", node)
-    sql = f"CASE WHEN {condition.sql} THEN {value.sql} END"
-    return choose([condition], [value, constant(pa.scalar(None), "NULL")], sql)
+def _only(met: Expr, value: Expr) -> Expr:
+    """CASE WHEN met THEN value END."""
+    sql = f"CASE WHEN {met.sql} THEN {value.sql} END"
+    return choose([met], [value, constant(pa.scalar(None), "NULL")], sql)
 
 
 def _type(name: str, found: Asked) -> pa.DataType:

@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from joinlib.errors import SpecError
+from joinlib.spec.output import field_of
 from joinlib.spec.parameters import Parameter
 from joinlib.sql.depth import with_room
 from joinlib.sql.fill import filled
@@ -49,7 +50,7 @@ def program(
     Raises:
         SqlError, SpecError: As `composed` does.
     """
-    queries = {name: _ended(filled(sql, f"outputs.{name}", parameters)) for name, sql in outputs.items()}
+    queries = {name: _ended(filled(sql, field_of(name), parameters)) for name, sql in outputs.items()}
     used = _views(list(queries.values()), views, parameters)
     defined = [(f"{OUTPUT}{name}", text) for name, text in queries.items()]
     return _behind(Composed("SELECT 1", ()), [*used, *defined])
@@ -57,6 +58,13 @@ def program(
 
 def quoted(name: str) -> str:
     return f"`{name}`"
+
+
+def names_of(table: exp.Table) -> list[str]:
+    """Return the names that may be those of tables: of a call such as TUMBLE(t, at, ...), all that are in it."""
+    if isinstance(table.this, exp.Identifier):
+        return [table.name]
+    return [str(node.this) for node in table.this.find_all(exp.Identifier, exp.Var)]
 
 
 # --- views --------------------------------------------------------------------------------------------
@@ -83,15 +91,8 @@ def _reads(text: Composed, names: Mapping[str, str]) -> list[str]:
     with text.telling():
         tree = with_room(lambda: parse_query(text.sql))
     own = {str(cte.alias).lower() for cte in tree.find_all(exp.CTE)}
-    found = (name.lower() for table in tree.find_all(exp.Table) if not table.db for name in _named(table))
+    found = (name.lower() for table in tree.find_all(exp.Table) if not table.db for name in names_of(table))
     return list(dict.fromkeys(names[name] for name in found if name in names and name not in own))
-
-
-def _named(table: exp.Table) -> list[str]:
-    """Return the names that may be those of tables: of a call such as TUMBLE(t, at, ...), all that are in it."""
-    if isinstance(table.this, exp.Identifier):
-        return [table.name]
-    return [str(node.this) for node in table.this.find_all(exp.Identifier, exp.Var)]
 
 
 def _in_order(wanted: list[str], read: Mapping[str, list[str]]) -> list[str]:

@@ -15,7 +15,11 @@ def condition(node: exp.Expr, scope: Scope, wanted: str = "a condition is BOOLEA
     Raises:
         SqlError: if it has values that are neither TRUE nor FALSE.
     """
-    value = compile(node, scope)
+    return checked(compile(node, scope), node, scope, wanted)
+
+
+def checked(value: Expr, node: exp.Expr, scope: Scope, wanted: str = "a condition is BOOLEAN") -> Expr:
+    """Return a value that was compiled as a condition; see `condition`."""
     if value.type not in (t.BOOLEAN, t.NULL):
         raise scope.error(f"{wanted}, {value.excerpt} is {t.name(value.type)}", node)
     return cast(value, t.BOOLEAN)  # what filters rows takes no VOID

@@ -61,7 +61,10 @@ def _cut(text: str) -> list[str]:
 
 
 def _document(file: Path | None, inputs: Sequence[str], times: Sequence[str], folder: Path) -> StreamJoin:
-    _known(times, [text.partition("=")[0] for text in inputs])
+    names = [text.partition("=")[0] for text in inputs]
+    _known(times, names)
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise SpecError(f"--input {twice[0]}=: it is there twice; give each input a name of its own")
     given = dict(tables.given(text, list(times), folder) for text in inputs)
     if file is None:
         if not given:

@@ -428,3 +428,10 @@ def test_a_query_leaves_the_inputs_as_they_are(tmp_path: Path) -> None:
         SpecError, match=r"^inputs\.log\.postgres\.changes: the prompt makes no replication slot"
     ):
         catalog.to_run("SELECT g.id FROM gone g JOIN log l ON g.id = l.id")
+
+
+def test_an_input_that_is_there_twice() -> None:
+    """Is refused: one of both would be left out without a word."""
+    with pytest.raises(SpecError) as error:
+        prompt(None, ["a=one", "b=two", "a=three"], [], [])
+    assert str(error.value) == "--input a=: it is there twice; give each input a name of its own"

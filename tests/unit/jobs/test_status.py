@@ -61,9 +61,9 @@ def test_all_of_it(document: StreamJoin, checkpoint: Path) -> None:
         "console, not running",
         "id 1-2-3",
         "7 is the last that is committed; 8 was begun and runs again",
-        "orders: 4 slices, 2,000 rows not read yet, 6 files seen, 1 files skipped",
+        "orders: 4 slices, 2,000 rows not read yet, 6 files seen, 1 file skipped",
         "payments: 3 slices, 0 rows not read yet",
-        "1 files, 1.5 kB",
+        "1 file, 1.5 kB",
         "c: version 3, loaded in 0.42 s",
         "d: version 1",
     ):
@@ -77,7 +77,7 @@ def test_small_state_is_in_manifests(document: StreamJoin, checkpoint: Path) -> 
     side = SideManifest((Run(0, False, (small, filed)),), marks=(replace(small, rows=1, bytes=10),))
     unit = Manifest(7, (side,)).encode()
     Manifests(checkpoint / "state", 0, 0, 1, epoch=1).write(7, {0: unit, 1: unit})
-    assert "state       1 files, 1.5 kB; 8 rows in manifests, 200 B" in status(document)
+    assert "state       1 file, 1.5 kB; 8 rows in manifests, 200 B" in status(document)
 
 
 def test_a_run_that_is_alive(document: StreamJoin, checkpoint: Path) -> None:

@@ -1,21 +1,3 @@
-"""Laws keep their state in memory where there is room: they write small files by the thousand, and no power is cut."""
+"""All files of these tests are in memory."""
 
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-_MEMORY = Path("/dev/shm")
-_LEAST = 1 << 30  # bytes that are free; a law takes some megabytes
-
-
-@pytest.fixture(autouse=True, scope="package")
-def _in_memory() -> Iterator[None]:
-    able = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _LEAST
-    with pytest.MonkeyPatch.context() as patch:
-        if able:
-            patch.setattr(tempfile, "tempdir", str(_MEMORY))
-        yield
+from tests.memory import in_memory  # noqa: F401 - a fixture

@@ -52,6 +52,6 @@ def test_several_outputs() -> None:
     two = two.replace("  output: {mode: changelog, files: {path: out}}\n", "")
     assert list(unused(parse(two, "t.yaml", Path("/j")).spec)) == []
     assert (
-        list(unused(parse(two.replace("Late", "b"), "t.yaml", Path("/j")).spec))[0]
+        next(iter(unused(parse(two.replace("Late", "b"), "t.yaml", Path("/j")).spec)))
         == "inputs.a: no query reads it"
     )

@@ -12,6 +12,19 @@ from joinlib.expr import types as t
 from joinlib.expr.rows import NoValueError
 from joinlib.expr.signatures import Signature, row
 
+_MOST = 1 << 27  # characters of a text that a function makes
+
+
+def _able(size: int) -> int:
+    """Return the size of a text that is to be made.
+
+    Raises:
+        NoValueError: It would fill the memory.
+    """
+    if size > _MOST:
+        raise NoValueError(f"the text would be longer than {_MOST:,} characters")
+    return size
+
 
 def instr(text: str, part: str) -> int:
     return text.find(part) + 1
@@ -36,7 +49,7 @@ def pad_right(text: Any, size: int, pad: Any = None) -> Any:
 def _padding(text: Any, size: int, pad: Any) -> Any:
     if pad is None:
         pad = " " if isinstance(text, str) else b"\0"
-    missing = max(size - len(text), 0) if pad else 0
+    missing = max(_able(size) - len(text), 0) if pad else 0
     return (pad * (missing // max(len(pad), 1) + 1))[:missing]
 
 
@@ -66,11 +79,12 @@ def translate(text: str, old: str, new: str) -> str:
 
 
 def repeat(text: str, count: int) -> str:
+    _able(count * len(text))
     return text * max(count, 0)
 
 
 def space(count: int) -> str:
-    return " " * max(count, 0)
+    return " " * max(_able(count), 0)
 
 
 def reverse(value: Any) -> Any:

@@ -3,7 +3,8 @@
 The answer lists everything that is wrong, each with its field and the fix.
 
 Validation plans the query and needs no Spark. It takes a few milliseconds for a new document; verdicts on
-recent ones are kept.
+recent ones are kept. It runs in a process of its own, since a document decides how long it takes: constants of the
+query are computed, and whoever may write one of one namespace must not stop the jobs of all.
 """
 
 import hashlib
@@ -24,10 +25,12 @@ from joinlib.spec import StreamJoin, parse
 from joinlib.spec.base import is_from_registry
 from joinlib.spec.model import Batch, Driver, Executors, JoinSettings, Scaling
 from joinop import volumes
+from joinop.apart import Apart
 from joinop.flatten import LIVE, flatten
 from joinop.memoize import memoized
 from joinop.names import Object
 
+_SECONDS, _MEMORY = 10, 256 << 20  # for one document: thousands of times of what most take
 _PLAN_MAX = 16_000  # characters in the status
 _SECTIONS = {
     "join": JoinSettings(),
@@ -109,17 +112,40 @@ def _asked(model: StreamJoin) -> Iterator[str]:
 
 
 def validate(given: Object, pinned: Pinned | None = None) -> Admitted | Rejected:
-    """Return the verdict on a document. Never raises: a document that breaks the planner is rejected too.
+    """Return the verdict on a document. A document that breaks the planner is rejected, too.
 
     pinned: the checkpoint that it would go on from, if it names that folder.
     """
     # The plan as text, since its columns keep their order.
     known = pinned and {"folder": pinned.folder, "plan": json.dumps(pinned.fingerprint)}
-    return _validate(json.dumps({"document": given, "pinned": known}, sort_keys=True, ensure_ascii=False))
+    try:
+        text = json.dumps({"document": given, "pinned": known}, sort_keys=True, ensure_ascii=False)
+    except RecursionError:
+        return Rejected(("spec: it is nested too deeply; no field needs that",))
+    return _validate(text)
 
 
 @memoized(2)  # the document as it is now, and the one that was accepted last
 def _validate(text: str) -> Admitted | Rejected:
+    return _apart(text) or Rejected(
+        (
+            f"spec: to check it takes more than {_SECONDS} s, or {_MEMORY >> 20} MiB; simplify its query and its constants",
+        )
+    )
+
+
+def judged(text: str) -> Admitted | Rejected:
+    """Return the verdict on a document with its checkpoint, as JSON. Never raises."""
+    try:
+        return _judged(text)
+    except Exception as error:  # noqa: BLE001 - one document must not stop the operator
+        return Rejected((f"spec: it cannot be checked ({type(error).__name__}); simplify it",))
+
+
+_apart = Apart(judged, _SECONDS, _MEMORY)
+
+
+def _judged(text: str) -> Admitted | Rejected:
     asked = json.loads(text)
     given, known = asked["document"], asked["pinned"]
     if problems := (*_relative(given), *_elsewhere(given)):

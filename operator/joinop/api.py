@@ -215,7 +215,7 @@ class Api:
             check()
             try:
                 answer = await verb(*what, serialize=False, _request_timeout=self._timeout, **query)
-                return orjson.loads(await answer.read())
+                return _loaded(await answer.read())
             except DynamicApiError as error:
                 raise _refusal(error) from error
             except (aiohttp.ClientError, TimeoutError) as error:
@@ -233,6 +233,14 @@ def _known(resource: Resource) -> dynamic.Resource:
 def _where(obj: Object) -> dict[str, str]:
     metadata = obj["metadata"]
     return {"name": metadata["name"], "namespace": metadata["namespace"]}
+
+
+def _loaded(text: bytes) -> Any:
+    """Read JSON, also that of an object that is nested deeper than orjson takes."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
 
 
 def _refusal(error: DynamicApiError) -> ApiError:

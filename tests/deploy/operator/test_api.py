@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from joinop import names
+from joinop.admission import judged
 from joinop.api import Api, ApiError
 from joinop.cache import ObjectCache
 from joinop.config import Config
@@ -195,8 +196,8 @@ def test_a_thousand_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is judged once, though every look must know all rivals; a second round judges and writes
     nothing.
     """
-    validated: list[object] = []
-    monkeypatch.setattr("joinop.admission._relative", lambda given: validated.append(given) or [])
+    validated: list[str] = []
+    monkeypatch.setattr("joinop.admission._apart", lambda text: validated.append(text) or judged(text))
     api, cache, liveness = Silent(), ObjectCache(), Liveness()
     reconciler = Reconciler(
         Config(), cache, cast(Api, api), cast(DriverClient, None), OperatorMetrics(), liveness

@@ -36,7 +36,7 @@ def prompt(file: Path | None, inputs: Sequence[str], times: Sequence[str], comma
 
     with tempfile.TemporaryDirectory(prefix="streamjoin-sql-") as name:
         folder = Path(name)
-        catalog = Catalog(_document(file, inputs, times, folder / "inputs"), folder)
+        catalog = Catalog(_document(file, inputs, times), folder)
         log = folder / "spark.log"
         with aside(log) as terminal, _session() as spark:
             console = Console(file=terminal, width=None if terminal.isatty() else 160)
@@ -60,12 +60,12 @@ def _cut(text: str) -> list[str]:
     return list(piped(io.StringIO(text)))
 
 
-def _document(file: Path | None, inputs: Sequence[str], times: Sequence[str], folder: Path) -> StreamJoin:
+def _document(file: Path | None, inputs: Sequence[str], times: Sequence[str]) -> StreamJoin:
     names = [text.partition("=")[0] for text in inputs]
     _known(times, names)
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise SpecError(f"--input {twice[0]}=: it is there twice; give each input a name of its own")
-    given = dict(tables.given(text, list(times), folder) for text in inputs)
+    given = dict(tables.given(text, list(times)) for text in inputs)
     if file is None:
         if not given:
             raise SpecError("there is nothing to query; name a spec file, or write --input NAME=PATH")

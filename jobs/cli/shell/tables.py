@@ -34,13 +34,12 @@ _WIDER = {
 }
 
 
-def given(text: str, times: list[str], aside: Path) -> tuple[str, dict[str, Any]]:
+def given(text: str, times: list[str]) -> tuple[str, dict[str, Any]]:
     """Return the name and the input that NAME=PATH describes, as a spec has it.
 
     Args:
         text: NAME=PATH, a folder or a file.
         times: NAME.COLUMN of each event time.
-        aside: A folder for a link to a single file.
 
     Raises:
         SpecError: It is not written so, or there are no files.
@@ -52,12 +51,8 @@ def given(text: str, times: list[str], aside: Path) -> tuple[str, dict[str, Any]
     files = _files(Path(path), text)
     kind = FORMATS[files[0].suffix]
     schema = columns(files[0], kind)
-    folder = Path(path).absolute()
-    if folder.is_file():
-        folder = aside / name
-        folder.mkdir(parents=True)
-        (folder / Path(path).name).symlink_to(Path(path).absolute())
-    found: dict[str, Any] = {"schema": ddl.to_ddl(schema), "files": {"path": str(folder), "format": kind}}
+    whole = str(Path(path).absolute())
+    found: dict[str, Any] = {"schema": ddl.to_ddl(schema), "files": {"path": whole, "format": kind}}
     for time in times:
         of, _, column = time.partition(".")
         if of == name:

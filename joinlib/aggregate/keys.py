@@ -25,6 +25,8 @@ def hashes(keys: Sequence[pa.Array], rows: int) -> pa.Array:
 
 def differ(left: pa.Array, right: pa.Array) -> pa.BooleanArray:
     """Return a mask of the rows in which the two columns differ; never NULL."""
+    if left.type == t.NULL:
+        return pa.repeat(pa.scalar(False), len(left))
     if t.is_nested(left.type):
         return pa.array(~nested.same(left, right, same))
     different = pc.fill_null(pc.not_equal(left, right), False)

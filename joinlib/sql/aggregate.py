@@ -64,8 +64,11 @@ def _grouped(select: exp.Select, scope: Scope, first: Sequence[str] = ()) -> Gro
     """Return the groups of a SELECT. `first`: texts of aggregates that come before those that it asks for."""
     made = _Groups(scope.sql, dict(scope.visible), dict(scope.hidden), dict(scope.merged), scope.outer)
     made.rows = scope
-    for item in _items(select.args.get("group"), select, scope):
-        made.key(item)
+    values = [made.value(item) for item in _items(select.args.get("group"), select, scope)]
+    for value in [v for v in values if v.columns] or values[
+        :1
+    ]:  # a constant only says that no rows are no group
+        made.key(value)
     for text in first:
         made.given(parse(f"SELECT {text}").expressions[0])
     columns, having = select_list(select, made), select.args.get("having")
@@ -107,8 +110,8 @@ def _items(group: exp.Group | None, select: exp.Select, scope: Scope) -> list[ex
 
 
 def _meant(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
-    if isinstance(item, exp.Literal) and not item.is_string:
-        at = int(item.name) if item.name.isdecimal() else 0
+    if isinstance(item, exp.Literal) and item.is_int:
+        at = int(item.name)
         if not 1 <= at <= len(select.expressions):
             raise scope.error(
                 f"GROUP BY {item.name}: there are {len(select.expressions)} output columns", item
@@ -133,17 +136,19 @@ class _Groups(Scope):
     values: dict[str, tuple[str, Expr]] = field(default_factory=dict)  # columns of joined rows, by their text
     outputs: dict[str, Expr] = field(default_factory=dict)  # in HAVING: by lower-case name
 
-    def key(self, node: exp.Expr) -> None:
-        """Add one expression of GROUP BY."""
+    def value(self, node: exp.Expr) -> Expr:
+        """Return one expression of GROUP BY."""
         if inner := next(aggregates(node), None):
             raise self.error(
                 "GROUP BY cannot contain aggregates; group by what they are computed from", inner
             )
-        value = _groupable(compile(node, self.rows), self.rows, node)
-        if value.columns:  # grouping by a constant splits nothing
-            kept = pack(value)
-            self.keys.setdefault(value.sql, _group_key(len(self.keys), value, kept))
-            self.values.setdefault(f"GROUP {value.sql}", (self.keys[value.sql].name, kept))
+        return _groupable(compile(node, self.rows), self.rows, node)
+
+    def key(self, value: Expr) -> None:
+        """Add a key of the groups."""
+        kept = pack(value)
+        self.keys.setdefault(value.sql, _group_key(len(self.keys), value, kept))
+        self.values.setdefault(f"GROUP {value.sql}", (self.keys[value.sql].name, kept))
 
     def given(self, node: exp.Expr) -> Expr | None:
         """Return a group key or an aggregate as a column; None if the

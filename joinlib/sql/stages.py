@@ -33,7 +33,7 @@ import pyarrow as pa
 from joinlib.errors import SqlError
 from joinlib.expr.compare import Comparison
 from joinlib.path.choice import PathPlan
-from joinlib.sql.graph import At, Clause, Joined, Result, Scan, Table, Tree, clauses_of, inputs
+from joinlib.sql.graph import At, Clause, Joined, Result, Scan, Table, Tree, clauses_of, inputs, preserved
 from joinlib.sql.keys import key_count
 from joinlib.sql.order import Order, Ordered, group_of, of_the_text
 
@@ -138,8 +138,11 @@ class _Stages:
 
 
 def _meets(tree: Tree) -> bool:
-    """Whether all rows of a tree can meet in one unit, without a stage of its own."""
-    return isinstance(tree, Scan) or tree.single
+    """Whether all rows of a tree can meet in one unit, without a stage of its own.
+
+    Those of a FULL JOIN cannot: none of its inputs is in all of its rows, to say where they are.
+    """
+    return isinstance(tree, Scan) or (tree.single and bool(preserved(tree)))
 
 
 def _waiting(parts: Sequence[Tree], clauses: Sequence[Clause], size: int) -> set[int]:

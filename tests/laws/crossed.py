@@ -201,7 +201,7 @@ class Crossed:
             f"SELECT k, count(*) AS v, max(j) AS j, session_window.end AS t FROM {ours} {x}"
             " GROUP BY k, session_window(t, '2 seconds')"
         )
-        begun = f"SELECT *, t - lag(t) OVER (PARTITION BY k ORDER BY t) < INTERVAL 2 SECONDS AS on_ FROM {duck} {x} WHERE t IS NOT NULL"
+        begun = f"SELECT *, t - lag(t) OVER (PARTITION BY k ORDER BY t) <= INTERVAL 2 SECONDS AS on_ FROM {duck} {x} WHERE t IS NOT NULL"
         numbered = f"SELECT *, count(*) FILTER (WHERE on_ IS NOT TRUE) OVER (PARTITION BY k ORDER BY t) AS n FROM ({begun})"
         theirs = f"SELECT k, count(*) AS v, max(j) AS j, max(t) + INTERVAL 2 SECONDS AS t FROM ({numbered}) GROUP BY k, n"
         return Told(mine, theirs, ("k", "t"))

@@ -283,6 +283,8 @@ class Names:
             if literal.is_string or not direct or literal.find_ancestor(exp.Window):
                 continue
             at = int(literal.name) if literal.name.isdecimal() else 0
+            if not at and not literal.is_int and isinstance(clause, exp.Group):
+                continue  # a constant, which counts nothing
             if not 1 <= at <= len(select.expressions):
                 word = "GROUP BY" if isinstance(clause, exp.Group) else "ORDER BY"
                 count = len(select.expressions)

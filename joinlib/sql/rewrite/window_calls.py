@@ -94,7 +94,7 @@ def _window(call: exp.Expr, text: WindowText, number: int) -> _CalledWindow:
         )
     time, *rest = arguments
     if kind in ("session_window", "session"):
-        return _session(time, text.length(rest[0]), exact=kind == "session")
+        return _session(time, text.length(rest[0]))
     lengths = [text.length(r) if at < 2 else text.length(r, -(1 << 62)) for at, r in enumerate(rest)]
     if kind == "tumble":
         size = slide = lengths[0]
@@ -117,14 +117,13 @@ def _window(call: exp.Expr, text: WindowText, number: int) -> _CalledWindow:
     return _CalledWindow(time, start, moved(start.copy(), size), starts, alias)
 
 
-def _session(time: exp.Expr, gap: int, exact: bool) -> _CalledWindow:
-    """Return a session's window. exact: times exactly one gap apart are in one session, as in Flink, not in Spark."""
-    less = 0 if exact else 1
+def _session(time: exp.Expr, gap: int) -> _CalledWindow:
+    """Return a session's window. Times exactly one gap apart are in one session, in Flink as in Spark."""
     start, end = (
-        exp.Anonymous(this=f"$session_{which}", expressions=[time.copy(), micros(gap - less)])
+        exp.Anonymous(this=f"$session_{which}", expressions=[time.copy(), micros(gap)])
         for which in ("start", "end")
     )
-    return _CalledWindow(time, start, moved(end, less))
+    return _CalledWindow(time, start, end)
 
 
 def _is_default(column: exp.Column, default: dict[str, _CalledWindow], select: exp.Select) -> bool:

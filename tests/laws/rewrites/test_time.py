@@ -119,13 +119,13 @@ CASES = {
         ("SELECT k, session_window.start AS s, session_window.end AS e, count(*) AS n FROM a"
         " GROUP BY session_window(ts, '10 seconds'), k"),
         ("SELECT k, min(ts), max(ts) + INTERVAL 10 SECOND, count(*) FROM"
-        f" {sessions('< INTERVAL 10 SECOND')} GROUP BY k, n"),
+        f" {sessions('<= INTERVAL 10 SECOND')} GROUP BY k, n"),
     ),
     "session_window() by a computed key, over a join": (
         ("SELECT a.k % 2 AS p, session_window.start AS s, count(*) AS n FROM a JOIN b ON a.k = b.k WHERE b.v = 1"
         " GROUP BY a.k % 2, session_window(a.ts, '10 seconds') HAVING count(*) > 1"),
         ("SELECT k, min(ts), count(*) FROM (SELECT *, count(*) FILTER (WHERE on_ IS NOT TRUE) OVER (PARTITION BY k"
-        " ORDER BY ts) AS n FROM (SELECT *, ts - lag(ts) OVER (PARTITION BY k ORDER BY ts) < INTERVAL 10 SECOND AS on_"
+        " ORDER BY ts) AS n FROM (SELECT *, ts - lag(ts) OVER (PARTITION BY k ORDER BY ts) <= INTERVAL 10 SECOND AS on_"
         " FROM (SELECT a.k % 2 AS k, a.ts FROM a JOIN b ON a.k = b.k WHERE b.v = 1 AND a.ts IS NOT NULL)))"
         " GROUP BY k, n HAVING count(*) > 1"),
     ),

@@ -27,6 +27,7 @@ from jobs.page.rows import LastRows, latest
 from jobs.probes import choosers
 from jobs.traces.told import traced_run
 from joinlib.compiled import compiled
+from joinlib.engine.checks import rewritten
 from joinlib.errors import StreamJoinError, Unforeseen, exit_code
 from joinlib.plan import Pipeline
 from joinlib.plan.explain import cautions
@@ -67,9 +68,9 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     spec = document.spec.model_copy(update={"executors": None})  # there are none: this machine has all units
     document = document.model_copy(update={"spec": spec})
     plan = compiled(document, options.cores or default_cores())
-    pipeline = plan.pipeline
+    pipeline, again = plan.pipeline, rewritten(plan.source)
     console = Console(file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160)
-    _warn(console, (*cautions(pipeline), *unused(document.spec)))
+    _warn(console, (*cautions(pipeline), *unused(document.spec), *again))
     plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
     told, traced = told_run(document, pipeline), traced_run(document, pipeline)
     flow = Flow(plan, until_done=options.until_done, conf=options.conf or {}, told=told, traced=traced)

@@ -45,6 +45,7 @@ from jobs.server import HttpServer
 from jobs.traces.told import traced_run
 from jobs.view import Moment, Phase, status
 from joinlib.compiled import compiled
+from joinlib.engine.checks import rewritten
 from joinlib.errors import NotReady, SpecError, exit_code
 from joinlib.lease import Contender, clock
 from joinlib.metric.table import BY_NAME
@@ -185,6 +186,8 @@ class DriverProcess(Collector):
 
     def _flow(self, lock: "Lock", guard: LeaseGuard | None) -> None:
         self._enter("Starting")
+        for warning in rewritten(self.plan.source):
+            log.warning("%s", warning)
         place = self.around.place
         if place and not clear_executors(self.document, place.pod.namespace, self.stopping.wait):
             return

@@ -1,12 +1,13 @@
 """Fail-fast input checks, before Spark starts: they take milliseconds, and Spark takes seconds."""
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from joinlib.engine.sources import SourcePlan, SourceTask
 from joinlib.errors import SpecError
 from joinlib.lookup.task import TableTask
-from joinlib.source import FilesConfig, GeneratorConfig, PostgresLogConfig, done, feeds, make
+from joinlib.source import FileInput, FilesConfig, GeneratorConfig, PostgresLogConfig, done, feeds, make
 
 
 def check(task: SourceTask, *, until_done: bool) -> None:
@@ -35,6 +36,22 @@ def check(task: SourceTask, *, until_done: bool) -> None:
                 make(source.name, source.config, source.schema, Path(logs)).discover()
     for feed in feeds(task.sources, task.logs):
         feed.check()
+
+
+def rewritten(task: SourceTask) -> Iterator[str]:
+    """Yield a warning for each input with files that were written again after they were read: nobody reads them again."""
+    for source in task.sources:
+        if not (task.logs / f"{source.name}.jsonl").exists():
+            continue
+        known = make(source.name, source.config, source.schema, task.logs, mends=False)
+        found = list(known.rewritten()) if isinstance(known, FileInput) else []
+        if found:
+            was, now = found[0]
+            more = f"; so have {len(found) - 1:,} more" if len(found) > 1 else ""
+            yield (
+                f"inputs.{source.name}: {was.path} has {now.size} bytes and had {was.size} when it was read{more}. A name"
+                " is read once, so write new rows to new files"
+            )
 
 
 def tables(tasks: tuple[TableTask, ...]) -> tuple[TableTask, ...]:

@@ -159,6 +159,13 @@ class FileInput:
         """The files that could not be read and were left out."""
         return [str(locate(self._config.path, name)) for name in self._known.skipped]
 
+    def rewritten(self) -> Iterator[tuple[ListedFile, ListedFile]]:
+        """Yield the files that have another size than when they were read, each as it was and as it is. O(files)."""
+        for was in self._known.last if self._config.done == "keep" else ():
+            now = file_at(self._config.path, was.path)
+            if now is not None and now.size != was.size:
+                yield was, now
+
     def forget(self, before: int) -> None:
         """Put away files that no batch will read again: at most so many at once that no batch takes long."""
         if self._config.done == "keep":

@@ -25,7 +25,7 @@ def check_fresh(slice: Slice) -> None:
         stat = Path(slice.path).stat()
     except FileNotFoundError as e:
         raise InputError(
-            f"{slice.path}: gone before it was read; put it back, or start with a new checkpoint"
+            f"{slice.path}: gone before it was read; put it back with its time (cp -p), or start with a new checkpoint"
         ) from e
     if stat.st_size != slice.size:
         raise InputError(

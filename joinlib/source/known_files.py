@@ -7,7 +7,7 @@ Files before the base were put away, and folded out of the log. Cost: a binary s
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -58,6 +58,11 @@ class KnownFiles:
     def is_last(self, found: ListedFile) -> bool:
         """Return whether this is the last file of its name, unchanged since it was logged."""
         return self._paths.get(found.path) == found
+
+    @property
+    def last(self) -> Collection[ListedFile]:
+        """The last file of each name, as it was read."""
+        return self._paths.values()
 
     @property
     def files(self) -> int:

@@ -132,7 +132,8 @@ def _table(
             number, reason = first_bad_line(parse, text, want)
             # without the cause, which would hold a row's values
             raise InputError(
-                f"{_line(slice, number)}: {reason}; correct the file and write it under a new name"
+                f"{_line(slice, number)}: {reason}; leave such rows out by onError: deadLetter of the input, or begin with a"
+                " corrected file and a new checkpoint"
             ) from None
     except InputError:
         if refused is None:

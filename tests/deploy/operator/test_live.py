@@ -132,6 +132,23 @@ def test_deleted_without_operator(space: Kube, tmp_path: Path) -> None:
     )
 
 
+def test_one_spec_stops_no_other(space: Kube, operator: Outside) -> None:
+    """Neither one that is nested deeper than programs read, nor one whose constant takes for ever to compute."""
+    levels = 2_000
+    affinity = '{"a":' * levels + "{}" + "}" * levels
+    text = json.dumps(job("deep", checkpoint__path="/data/deep", pods={"affinity": "HERE"}))
+    space.run("create", "-f", "-", stdin=text.replace('"HERE"', affinity))
+    endless = f"SELECT o.id FROM orders o JOIN shipments s ON o.id = s.id WHERE regexp_like('{'a' * 40}!', '^(a+)+$')"
+    space.apply(job("endless", checkpoint__path="/data/endless", sql=endless))
+    started(space, job())
+    space.until("all children", lambda: children(space) == CHILDREN, 90)
+
+    space.until("a verdict on its time", lambda: "takes more than" in message(space, "endless"), 90)
+    said = 'jsonpath={.status.conditions[?(@.type=="Degraded")].message}'
+    told = space.until("a verdict on its depth", lambda: space.run("get", "sj", "deep", "-o", said), 60)
+    assert "nested too deeply" in told or "cannot be checked" in told
+
+
 def test_mistakes_show_within_seconds(space: Kube, operator: Outside) -> None:
     """A wrong column is on the StreamJoin with its place and the nearest name; mended, it is forgotten."""
     sql = "SELECT o.idd FROM orders o JOIN shipments s ON o.id = s.id"

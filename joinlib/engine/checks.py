@@ -7,7 +7,8 @@ from pathlib import Path
 from joinlib.engine.sources import SourcePlan, SourceTask
 from joinlib.errors import SpecError
 from joinlib.lookup.task import TableTask
-from joinlib.source import FileInput, FilesConfig, GeneratorConfig, PostgresLogConfig, done, feeds, make
+from joinlib.source import FilesConfig, GeneratorConfig, PostgresLogConfig, done, feeds, make
+from joinlib.source.files import FileInput
 
 
 def check(task: SourceTask, *, until_done: bool) -> None:

@@ -26,6 +26,7 @@ from joinlib.spec.base import is_from_registry
 from joinlib.spec.model import Batch, Driver, Executors, JoinSettings, Scaling
 from joinop import volumes
 from joinop.apart import Apart
+from joinop.config import Config
 from joinop.flatten import LIVE, flatten
 from joinop.memoize import memoized
 from joinop.names import Object
@@ -99,6 +100,14 @@ def pinned(obj: Object) -> Pinned | None:
 def verdict_of(obj: Object) -> Admitted | Rejected:
     """Return the verdict on a StreamJoin as it is now, which goes on from its checkpoint."""
     return validate(document(obj), pinned(obj))
+
+
+def permitted(verdict: Admitted | Rejected, config: Config) -> Admitted | Rejected:
+    """Reject what the allow lists of this cluster do not permit."""
+    if isinstance(verdict, Rejected):
+        return verdict
+    problems = tuple(config.allow.problems(verdict.model.spec, config.image))
+    return Rejected(problems) if problems else verdict
 
 
 def _asked(model: StreamJoin) -> Iterator[str]:

@@ -26,6 +26,10 @@ class Config:
     node_loss_s: int = 30  # how long pods stay bound to a lost node
     http_secret: str | None = None  # Secret with the certificate of drivers' HTTP; None: plain HTTP
     port: int = 8080  # of /healthz and /metrics
+    webhook: Path | None = (
+        None  # folder with tls.crt and tls.key of the admission webhook; None: there is none
+    )
+    webhook_port: int = 8443
     lease: str | None = None  # NAMESPACE/NAME: only its holder acts; None: this is the only operator
     identity: str = ""  # this operator's name in the Lease
     workers: int = 8  # jobs reconciled concurrently
@@ -57,6 +61,8 @@ class Config:
             node_loss_s=int(given.get("JOINOP_NODE_LOSS_SECONDS", "30")),
             http_secret=given.get("JOINOP_HTTP_TLS_SECRET"),
             port=int(given.get("JOINOP_PORT", "8080")),
+            webhook=_file(given.get("JOINOP_WEBHOOK_TLS")),
+            webhook_port=int(given.get("JOINOP_WEBHOOK_PORT", "8443")),
             lease=given.get("JOINOP_LEASE"),
             identity=given.get("JOINOP_POD") or f"{socket.gethostname()}-{os.getpid()}",
             prometheus=given.get("JOINOP_PROMETHEUS_URL"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from joinlib import deploy
 from joinlib.scale import Observed
 from joinop import build, names, node_loss, status
-from joinop.admission import Admitted, Rejected, pinned, validate, verdict_of
+from joinop.admission import Admitted, Rejected, permitted, pinned, validate, verdict_of
 from joinop.build.settings import accepted
 from joinop.classify import Change, Cost, classify
 from joinop.config import Config
@@ -114,7 +114,7 @@ def _removed(pods: list[Object], nodes: Mapping[str, node_loss.NodeHealth]) -> I
 
 def _viewed(observed: ObservedState, config: Config) -> tuple[JobView, Change]:
     held = _held(observed, config)
-    verdict = _allowed(verdict_of(observed.stream_join), config)
+    verdict = permitted(verdict_of(observed.stream_join), config)
     problem, change = _refusal(observed, verdict, held)
     runs = held if problem is not None or not isinstance(verdict, Admitted) else verdict
     view = JobView(
@@ -145,16 +145,8 @@ def _held(observed: ObservedState, config: Config) -> Admitted | None:
     if found is None or "metadata" not in found:
         return None
     # The allow lists may be stricter by now.
-    verdict = _allowed(validate(found, pinned(observed.stream_join)), config)
+    verdict = permitted(validate(found, pinned(observed.stream_join)), config)
     return verdict if isinstance(verdict, Admitted) else None
-
-
-def _allowed(verdict: Admitted | Rejected, config: Config) -> Admitted | Rejected:
-    """Reject what the allow lists of this cluster do not permit."""
-    if isinstance(verdict, Rejected):
-        return verdict
-    problems = tuple(config.allow.problems(verdict.model.spec, config.image))
-    return Rejected(problems) if problems else verdict
 
 
 def _refusal(

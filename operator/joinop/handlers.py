@@ -14,6 +14,7 @@ from aiohttp import web
 
 from joinlib import deploy
 from joinlib.deploy import POD, Resource
+from joinop import webhook
 from joinop.api import Api, always
 from joinop.cache import ObjectCache
 from joinop.config import Config
@@ -70,6 +71,8 @@ def _lifecycle(found: kopf.OperatorRegistry, config: Config) -> None:
     async def start(memo: Any, **_: Any) -> None:
         liveness, metrics = Liveness(), OperatorMetrics()
         servers.append(await serve(liveness, metrics, config.port))
+        if config.webhook is not None:  # of those that wait to lead, too: the API server asks any of them
+            servers.append(await webhook.serve(config))
         if candidate is not None:
             await candidate.elected()
         metrics.leader.set(1)

@@ -48,3 +48,7 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
+
+{{- define "streamjoin.webhookSecret" -}}
+{{- default (printf "%s-webhook" (include "streamjoin.name" .)) .Values.webhook.tlsSecret -}}
+{{- end -}}

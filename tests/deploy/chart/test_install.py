@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster.kube import Kube
-from tests.deploy.chart.conftest import run
+from tests.deploy.chart.conftest import CHART, run
 from tests.deploy.chart.documents import GOOD, changed
 
 pytestmark = pytest.mark.cluster
@@ -61,6 +61,40 @@ def test_its_rights_end_at_its_namespace(space: Kube, release: str) -> None:
         ("*", "*"),
     ):
         assert not may(space.namespace, verb, what), f"{verb} {what}"
+
+
+def test_a_webhook(helm: str, space: Kube, release: str) -> None:
+    """What cannot be run is refused when it is applied, with the place; nothing is while no operator answers.
+
+    An upgrade keeps its certificate.
+    """
+    upgrade = ("upgrade", release, str(CHART), "--reuse-values", "--wait", "--timeout=120s", "--set")
+    run(helm, space, *upgrade, "webhook.enabled=true")
+    secret, configuration = f"{release}-operator-webhook", f"{space.namespace}-{release}-operator"
+    made = space.get("secret", secret)["data"]
+    run(helm, space, *upgrade, "replicas=1")
+    assert space.get("secret", secret)["data"] == made
+
+    sql = GOOD["spec"]["sql"]
+    wrong = changed(
+        changed(GOOD, "metadata.name", "wrong"), "spec.sql", sql.replace("SELECT ", "SELECT nowhere, ", 1)
+    )
+    wrong = changed(wrong, "spec.checkpoint.path", "/data/wrong")
+    space.until("it is refused", lambda: "spec.sql: line 1, column 8" in space.apply(wrong, check=False), 30)
+    assert "wrong" not in space.names("sj")
+    right = changed(changed(wrong, "spec.sql", sql), "spec.suspend", True)
+    space.apply(right)
+    assert "denied the request" in space.apply(wrong, check=False)
+    assert space.get("sj", "wrong")["spec"]["sql"] == sql
+
+    space.run("scale", "deployment", f"{release}-operator", "--replicas=0")
+    space.until(
+        "no operator answers", lambda: not space.names("pod", "app.kubernetes.io/component=operator"), 60
+    )
+    space.apply(changed(wrong, "metadata.name", "later"))
+    assert "later" in space.names("sj")
+    run(helm, space, *upgrade, "webhook.enabled=false")
+    assert configuration not in space.names("validatingwebhookconfigurations")
 
 
 def test_an_uninstall_leaves_the_kind_and_the_jobs(helm: str, space: Kube, release: str) -> None:

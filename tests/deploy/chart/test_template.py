@@ -41,6 +41,11 @@ FULL: dict[str, Any] = {
     "prometheus": {"url": "https://prometheus.example", "secret": "prometheus"},
     "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     "podDisruptionBudget": {"enabled": True},
+    "webhook": {
+        "enabled": True,
+        "tlsSecret": "webhook",
+        "annotations": {"cert-manager.io/inject-ca-from": "system/webhook"},
+    },
 }
 MATRIX: dict[str, dict[str, Any]] = {
     "defaults": {},
@@ -53,6 +58,7 @@ MATRIX: dict[str, dict[str, Any]] = {
         "networkPolicy": {"enabled": False},
     },
 }
+CLUSTERED = ("CustomResourceDefinition", "ValidatingWebhookConfiguration")  # besides Cluster…
 WRITE = {"get", "list", "watch", "create", "patch", "delete"}
 RIGHTS = {  # what the operator asks for, and what it gives to drivers
     ("streamjoin.dev", "streamjoins"): {"list", "watch"},
@@ -104,7 +110,7 @@ def test_values_render(render: Render, helm: str, values: dict[str, Any]) -> Non
         objects
     )
     for o in objects:
-        apart = o["kind"].startswith("Cluster") or o["kind"] == "CustomResourceDefinition"
+        apart = o["kind"].startswith("Cluster") or o["kind"] in CLUSTERED
         assert apart != ("namespace" in o["metadata"]), o["metadata"]
     subprocess.run(lint, input=yaml.safe_dump(values), text=True, check=True, capture_output=True)
 

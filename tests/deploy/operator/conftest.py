@@ -24,7 +24,7 @@ from tests.cluster.kube import Kube
 ROOT = Path(__file__).parents[3]
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         port: int = server.getsockname()[1]
@@ -37,7 +37,7 @@ class Outside:
 
     namespace: str
     log: Path
-    port: int = field(default_factory=_free_port)
+    port: int = field(default_factory=free_port)
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:

@@ -59,6 +59,16 @@ QUERIES = {
     "a FULL JOIN that a value filters": (
         "SELECT r.id, s.id AS t FROM r FULL JOIN s ON r.k = s.k OR r.x = s.x WHERE s.x IS NULL OR s.x > (SELECT avg(u.x) FROM u)"
     ),
+    "a subquery in ON of an outer join": (
+        "SELECT r.id, q.id AS t FROM r LEFT JOIN s AS q ON r.k = q.k AND q.x IN (SELECT u.x FROM u WHERE u.k = q.k AND u.id >= q.id) AND r.x > 0"
+    ),
+    "subqueries in ON of some joins": (
+        "SELECT r.id, q.id AS t, u.id AS v FROM r JOIN s AS q ON r.k = q.k AND NOT EXISTS (SELECT 1 FROM u WHERE u.s = q.s AND u.k = 1)"
+        " LEFT JOIN u ON u.k = r.k AND u.x > (SELECT min(x) FROM s )"
+    ),
+    "a subquery in ON of a join whose columns nobody reads": (
+        "SELECT r.id FROM r LEFT JOIN s ON s.x IN (SELECT x FROM u) AND r.k = 1"
+    ),
     "cubes": (
         "SELECT k, s, grouping(k) AS g, count(DISTINCT x) AS n, sum(x) FILTER (WHERE x > 1) AS t FROM r GROUP BY CUBE (k, s)"
     ),

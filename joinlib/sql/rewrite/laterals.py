@@ -77,7 +77,10 @@ def _one_row(select: exp.Select, join: exp.Join, names: Names, later: exp.Join |
         )
     left = join.side.upper() == "LEFT"
     if present is not None and left and trees.subqueries(present):
-        raise names.error("a subquery in ON is not supported with outer joins; write it in WHERE", present)
+        raise names.error(
+            "a subquery in the ON of an outer join with LATERAL is not supported; write it within LATERAL",
+            present,
+        )
     _join(join, found, "LEFT")
     join.set("on", trees.together(found.on) or trees.true())
     if present is None:

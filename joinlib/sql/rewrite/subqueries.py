@@ -57,15 +57,45 @@ class _Subqueries:
         for join in joins:
             on = trees.ands(join.args.get("on"))
             away = [p for p in on if trees.subqueries(p)]
+            if away and join.side.upper() in ("LEFT", ""):
+                on, away = self._below(join, on, away)
             if away and any(j.side or j.kind.upper() in ("SEMI", "ANTI") for j in joins):
                 raise self.names.error(
-                    "a subquery in ON is not supported with outer joins; write it in WHERE, or join a derived"
-                    " table",
+                    "a subquery in the ON of an outer join is supported if it reads nothing but the input that is joined;"
+                    " write it in a derived table, JOIN (SELECT ... WHERE ...)",
                     away[0],
                 )
             if away:
                 join.set("on", trees.together(p for p in on if not any(p is a for a in away)))
                 trees.set_where(self.select, [*trees.where_of(self.select), *away])
+
+    def _below(
+        self, join: exp.Join, on: list[exp.Expr], away: list[exp.Expr]
+    ) -> tuple[list[exp.Expr], list[exp.Expr]]:
+        """Let conditions with subqueries that read the joined input alone choose its rows before the join.
+
+        Returns the condition without them, and those of `away` that are left.
+        """
+        node, alias = join.this, trees.alias_of(join.this)
+        chosen = [part for part in away if trees.reads(part) <= {alias}]
+        if not chosen:
+            return on, away
+        names = dict.fromkeys(
+            trees.name_of(c) for c in trees.columns_in(self.select) if trees.owner(c) == alias
+        )
+        left = [part for part in on if not any(part is one for one in chosen)]
+        join.set("on", trees.together(left) or trees.true())
+        inner = self.names.again(alias)
+        box = exp.Paren(this=trees.together(chosen))
+        trees.with_columns(box, {(alias, name): trees.column(inner, name) for name in names})
+        items = [trees.named(trees.column(inner, name), name) for name in names]
+        below = exp.Select(expressions=items or [trees.named(trees.number(1), "_v0")])
+        source = node.copy()
+        source.set("alias", exp.TableAlias(this=trees.identifier(inner)))
+        below.from_(source, copy=False)
+        trees.set_where(below, trees.ands(box.this))
+        join.set("this", trees.derived(below, alias))
+        return left, [part for part in away if not any(part is one for one in chosen)]
 
     # tests among the ANDs
 

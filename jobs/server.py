@@ -9,6 +9,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from jobs.connections import accept, in_time
 from joinlib.errors import SpecError
 
 _RENEW_S = 600.0
@@ -28,6 +29,7 @@ class HttpServer:
     """
 
     def __init__(self, app: web.Application, port: int, tls: Path | None = None, host: str = "") -> None:
+        app.middlewares.append(in_time)
         self._app, self.port, self._host = app, port, host
         self._tls = _Certificate(tls) if tls else None
         self._loop = asyncio.new_event_loop()
@@ -43,19 +45,28 @@ class HttpServer:
         asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
 
     def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(5)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(5)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
 
     async def _listen(self) -> None:
-        self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1)
+        self._runner = web.AppRunner(self._app, shutdown_timeout=1)
         await self._runner.setup()
-        listening = _listening(self._host, self.port)
-        self.port = listening.getsockname()[1]
+        self._socket = _listening(self._host, self.port)
+        self._socket.setblocking(False)
+        self.port = self._socket.getsockname()[1]
         context = self._tls.context if self._tls else None
-        await web.SockSite(self._runner, listening, ssl_context=context).start()
+        assert self._runner.server is not None
+        self._accepting = self._loop.create_task(accept(self._socket, self._runner.server, context))
         self._renew()
+
+    async def _close(self) -> None:
+        self._accepting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._accepting
+        self._socket.close()
+        await self._runner.cleanup()
 
     def _renew(self) -> None:
         """Load a certificate that was replaced meanwhile; later connections see it."""

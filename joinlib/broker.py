@@ -42,13 +42,13 @@ def _security(security: KafkaSecurity) -> Settings:
         found["sasl.username"] = _secret("username", security.username_file, security.username_env)
         found["sasl.password"] = _secret("password", security.password_file, security.password_env)
     files = {
-        "ssl.ca.location": security.ca_file,
-        "ssl.certificate.location": security.cert_file,
-        "ssl.key.location": security.key_file,
+        "ssl.ca.location": ("caFile", security.ca_file),
+        "ssl.certificate.location": ("certFile", security.cert_file),
+        "ssl.key.location": ("keyFile", security.key_file),
     }
-    for name, path in files.items():
+    for name, (field, path) in files.items():
         if path is not None:
-            found[name] = str(_readable(path))
+            found[name] = str(_readable(path, f"kafka.security.{field}"))
     return found
 
 
@@ -56,7 +56,7 @@ def _secret(what: str, path: Path | None, variable: str | None) -> str:
     if path is not None:
         text = secret.read(path, f"kafka.security.{what}File")
         if not text:
-            raise SpecError(f"{path}: the file of Kafka's {what} is empty; write the {what} into it")
+            raise SpecError(f"kafka.security.{what}File: the file is empty; write the {what} into it")
         return text
     value = os.environ.get(variable or "", "")
     if not value:
@@ -64,13 +64,13 @@ def _secret(what: str, path: Path | None, variable: str | None) -> str:
     return value
 
 
-def _readable(path: Path) -> Path:
+def _readable(path: Path, place: str) -> Path:
     try:
         with path.open("rb"):
             return path
     except OSError as e:
         raise SpecError(
-            f"{path}: cannot be read ({e.strerror}); mount it, or correct kafka.security"
+            f"{place}: the file cannot be read ({e.strerror}); mount it, or correct its path"
         ) from None
 
 

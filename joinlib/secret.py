@@ -1,5 +1,7 @@
 """Reads files that a spec names as secrets, but never the pod's own tokens.
 
+Errors name the field and no path: people write the secret itself in place of its file.
+
 On Kubernetes the driver's token allows it to make pods. A user who may write a spec must not be able to send
 that token to a server of his own. Paths are resolved first, since a volume may hold links.
 """
@@ -25,9 +27,7 @@ def read(path: Path, place: str) -> str:
     try:
         real = path.resolve(strict=True)
         if any(real.is_relative_to(own.resolve()) for own in _OWN):
-            raise SpecError(
-                f"{place}: {path} is the pod's own token, which is for nobody else; use another file"
-            )
+            raise SpecError(f"{place}: is the pod's own token, which is for nobody else; use another file")
         return real.read_text().rstrip("\r\n")
     except OSError as e:
-        raise SpecError(f"{place}: {path} cannot be read: {e.strerror}") from None
+        raise SpecError(f"{place}: the file cannot be read: {e.strerror}") from None

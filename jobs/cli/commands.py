@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jobs.terminal import say
 from joinlib.errors import StreamJoinError, exit_code
 from joinlib.lean import lean
 
@@ -78,7 +79,7 @@ def validate(
             failed += 1
         else:
             notes = [*_registered(document), *unused(document.spec)]
-            typer.echo("\n".join([f"{file}: valid", *(f"  {note}" for note in notes)]))
+            say("\n".join([f"{file}: valid", *(f"  {note}" for note in notes)]))
     if failed:
         raise typer.Exit(2)
 
@@ -127,14 +128,14 @@ def plan(
 
     document, pipeline = planned(file)
     if alternatives:
-        typer.echo("\n".join(orders.alternatives(spoken(pipeline))))
+        say("\n".join(orders.alternatives(spoken(pipeline))))
         return
     pipeline = replace(pipeline, notes=(*pipeline.notes, *unused(document.spec)))
     typer.echo(render(pipeline, form.value))
     for name in document.spec.results if form is Form.text else ():
         if lines := list(landing.describe(document.spec, name)):
             title = f"Output {name}".rstrip()
-            typer.echo("\n".join(["", title, *(f"  {line}" for line in lines)]))
+            say("\n".join(["", title, *(f"  {line}" for line in lines)]))
 
 
 def _show_change(old: Path, new: Path) -> None:
@@ -144,7 +145,7 @@ def _show_change(old: Path, new: Path) -> None:
     before, (after, _) = planned(old)[0], planned(new)
     with telling_of(new):
         change = differ(before, after)
-    typer.echo(change.text)
+    say(change.text)
     if change.reasons:
         raise typer.Exit(2)
 
@@ -210,12 +211,12 @@ def run_cases(
     given = load_cases(cases or cases_beside(file))
     verdicts = []
     for verdict in report.judged(document, given, case or (), time.perf_counter):
-        typer.echo(verdict.line)
+        say(verdict.line)
         verdicts.append(verdict)
     failures = [verdict.failure for verdict in verdicts if verdict.failure]
     if junit is not None:
         report.junit(junit, file.stem, verdicts)
-    typer.echo("\n".join(["", *failures, f"{len(verdicts)} cases, {len(failures)} failed"]).strip())
+    say("\n".join(["", *failures, f"{len(verdicts)} cases, {len(failures)} failed"]).strip())
     if failures:
         raise typer.Exit(2)
 
@@ -280,7 +281,7 @@ def status(file: File) -> None:
     from jobs.cli.status import status
     from joinlib.registered import load
 
-    typer.echo(status(load(file)))
+    say(status(load(file)))
 
 
 @app.command()
@@ -292,7 +293,7 @@ def whynot(file: File, condition: Condition) -> None:
 
     document = load(file)
     with telling_of(file):
-        typer.echo(why.whynot(document, condition))
+        say(why.whynot(document, condition))
 
 
 @app.command()
@@ -304,7 +305,7 @@ def why(file: File, condition: Condition) -> None:
 
     document = load(file)
     with telling_of(file):
-        typer.echo(why.why(document, condition))
+        say(why.why(document, condition))
 
 
 @app.command()
@@ -338,7 +339,7 @@ def report(
     from jobs.cli.report import report
     from joinlib.registered import load
 
-    typer.echo(f"written: {report(load(file), output)}; look at it before you pass it on")
+    say(f"written: {report(load(file), output)}; look at it before you pass it on")
 
 
 @app.command()
@@ -355,7 +356,7 @@ def restore(
     from jobs.cli.restore import restore
     from joinlib.registered import load
 
-    typer.echo(restore(load(file), to_batch))
+    say(restore(load(file), to_batch))
 
 
 @app.command()
@@ -375,7 +376,7 @@ def fork(
 
     first, second = load(file), load(new)
     with telling_of(new):
-        typer.echo(fork(first, second))
+        say(fork(first, second))
 
 
 @app.command()
@@ -388,7 +389,7 @@ def compare(
     from joinlib.registered import load
 
     found = compared(load(one), load(other))
-    typer.echo(found.text)
+    say(found.text)
     if not found.equal:
         raise typer.Exit(2)
 
@@ -421,7 +422,7 @@ def scale(
     from joinlib.registered import load
 
     policy, ticks = scale.simulated(load(file), simulate, startup, rate)
-    typer.echo(scale.table(ticks))
+    say(scale.table(ticks))
     if plot is not None:
         scale.plot(policy, ticks, plot)
 
@@ -477,7 +478,7 @@ def schema() -> None:
 
 def complain(error: StreamJoinError) -> None:
     """Print a mistake to stderr, without a traceback."""
-    typer.echo(str(error), err=True)
+    say(str(error), err=True)
 
 
 def main() -> None:

@@ -34,7 +34,8 @@ def serving(port: int, job: str, pipeline: Pipeline, moment: Callable[[], Moment
     """
     from aiohttp import web  # with the server, a third of a second that runs without a page need not wait
 
-    from jobs.page.serve import only_this_machine, routes
+    from jobs.hosts import check_host
+    from jobs.page.serve import routes
     from jobs.server import HttpServer
 
     about, notes = subject(job, pipeline), Notes()
@@ -43,11 +44,11 @@ def serving(port: int, job: str, pipeline: Pipeline, moment: Callable[[], Moment
         return answer(about, moment(), notes.latest(), time.monotonic())
 
     async def told(request: web.Request) -> web.Response:
-        only_this_machine(request)
+        check_host(request)
         return web.json_response(status(moment(), pipeline.units, time.monotonic()))
 
     app = web.Application()
-    app.add_routes([*routes(figures, only_this_machine), web.get("/v1/status", told)])
+    app.add_routes([*routes(figures, check_host), web.get("/v1/status", told)])
     server = HttpServer(app, port, host=_HERE)
     try:
         server.start()

@@ -25,6 +25,7 @@ from jobs.flow import Flow, default_cores
 from jobs.lineage.told import told_run
 from jobs.page.rows import LastRows, latest
 from jobs.probes import choosers
+from jobs.terminal import lines
 from jobs.traces.told import traced_run
 from joinlib.compiled import compiled
 from joinlib.engine.checks import rewritten
@@ -90,7 +91,7 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
 
 def _warn(console: "Console", warnings: Iterable[str]) -> None:
     for warning in warnings:
-        console.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)
+        console.print(lines(f"warning: {warning}"), style="yellow", highlight=False, soft_wrap=True)
 
 
 @dataclass

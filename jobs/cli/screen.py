@@ -18,6 +18,7 @@ from rich.text import Text
 from jobs.cli import words
 from jobs.figures import Figures, Took
 from jobs.probes import Chooser, spoken
+from jobs.terminal import visible
 from joinlib.lookup.used import Used
 
 if TYPE_CHECKING:
@@ -267,7 +268,9 @@ def table(title: str, rows: "pa.Table") -> Table:
     """Return a sample of result rows as a table."""
     grid = Table(title=title, title_justify="left", title_style="dim", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in rows.schema:
-        grid.add_column(column.name, justify="right" if _is_number(str(column.type)) else "left")
+        grid.add_column(
+            Text(visible(column.name)), justify="right" if _is_number(str(column.type)) else "left"
+        )
     for row in zip(*(column.to_pylist() for column in rows.columns)):
         grid.add_row(*(Text("NULL", style="dim") if v is None else Text(words.value(v)) for v in row))
     return grid

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+from jobs.terminal import visible
 from joinlib.model.time import ALWAYS, NEVER
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,9 +59,11 @@ def moment(time_us: int | None) -> str:
 
 
 def value(value: object) -> str:
-    """Return a value of a result row: times without a zone (the session's is UTC), floats without noise."""
+    """Return a value of a result row: times without a zone (the session's is UTC), floats without noise, and nothing
+    that steers a terminal.
+    """
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).isoformat(
             " ", "minutes" if value.second == value.microsecond == 0 else "auto"
         )
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else visible(str(value))

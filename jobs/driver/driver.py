@@ -403,7 +403,8 @@ def _serving(driver: DriverProcess) -> Iterator[None]:
     signal.signal(signal.SIGTERM, lambda *_: driver.stopping.set())
     signal.signal(signal.SIGINT, lambda *_: driver.stopping.set())
     around = driver.around
-    http = HttpServer(application(driver.answers(), open_to_all=around.tls is None), around.port, around.tls)
+    app = application(driver.answers(), open_to_all=around.tls is None, names=around.names)
+    http = HttpServer(app, around.port, around.tls)
     http.start()
     try:
         yield

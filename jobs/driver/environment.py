@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.hosts import of_driver
 from jobs.spark_conf import ClusterContext, Pod
 from joinlib.deploy import LOCAL, PORTS, TERMINATION_LOG, Variable
 from joinlib.errors import SpecError
@@ -22,6 +23,11 @@ class DriverEnvironment:
     termination_log: Path
     port: int
     config_hash: str | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which the driver is asked; none outside of a cluster."""
+        return of_driver(self.place.pod.name, self.place.pod.namespace) if self.place else ()
 
     def token(self) -> str | None:
         """Return the token that requests need to change something, or None if there is none."""

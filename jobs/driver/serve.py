@@ -1,7 +1,7 @@
 """What a driver answers: resources to read, and one to change.
 
     GET  /healthz  /readyz  /
-    GET  /metrics  /v1/status  /v1/page  with the job's token if TLS is on
+    GET  /metrics  /v1/status  /v1/page  with the job's token if TLS is on, otherwise by an address or its own name
     POST /v1/executors {"total": n}      with the job's token
 
 What it returns are plain values that the driver has prepared: no response waits for Spark.
@@ -10,13 +10,14 @@ What it returns are plain values that the driver has prepared: no response waits
 import asyncio
 import hmac
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from jobs.hosts import check_host
 from jobs.page.serve import routes
 from joinlib.errors import SpecError
 
@@ -38,14 +39,21 @@ class Answers:
     page: Callable[[], dict[str, Any]]
 
 
-def application(answers: Answers, *, open_to_all: bool = True) -> web.Application:
-    """Return the web application. `open_to_all` says whether metrics and status need no token.
+def application(
+    answers: Answers, *, open_to_all: bool = True, names: Collection[str] = ()
+) -> web.Application:
+    """Return the web application.
+
+    `open_to_all` says whether metrics and status need no token; they are then given only to whoever asks by an address,
+    as localhost, or by one of these names.
 
     Any other path gets 404, a wrong method 405, and a body that is too large 413.
     """
 
     def reader(request: web.Request) -> None:
-        if not open_to_all:
+        if open_to_all:
+            check_host(request, names)
+        else:
             _admit(request, answers.token())
 
     async def metrics(request: web.Request) -> web.Response:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jobs.terminal import say
 from joinlib.errors import StreamJoinError, exit_code
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def status(name: Name, namespace: Namespace = None, context: Context = None) -> 
     from jobs.kubectl.words import lines
 
     cluster = _cluster(namespace, context)
-    typer.echo("\n".join(lines(cluster.get(name), cluster.events(name))))
+    say("\n".join(lines(cluster.get(name), cluster.events(name))))
 
 
 @app.command()
@@ -55,7 +56,7 @@ def logs(
 ) -> None:
     """Show the log of a job's driver, or of another of its pods."""
     for line in _cluster(namespace, context).log(name, pod, tail, follow=follow):
-        typer.echo(line)
+        say(line)
 
 
 @app.command()
@@ -70,21 +71,21 @@ def scale(
 ) -> None:
     """Set the number of executors of a job, or give it back to scaling; nothing restarts."""
     _cluster(namespace, context).patch(name, {"executors": {"instances": executors}})
-    typer.echo(f"{name}: {'as scaling decides' if executors is None else f'{executors} executors'}")
+    say(f"{name}: {'as scaling decides' if executors is None else f'{executors} executors'}")
 
 
 @app.command()
 def suspend(name: Name, namespace: Namespace = None, context: Context = None) -> None:
     """Stop a job after its batch; all state is kept."""
     _cluster(namespace, context).patch(name, {"suspend": True})
-    typer.echo(f"{name}: suspended")
+    say(f"{name}: suspended")
 
 
 @app.command()
 def resume(name: Name, namespace: Namespace = None, context: Context = None) -> None:
     """Let a suspended job go on where it was."""
     _cluster(namespace, context).patch(name, {"suspend": False})
-    typer.echo(f"{name}: resumed")
+    say(f"{name}: resumed")
 
 
 @app.command()
@@ -101,7 +102,7 @@ def report(
     from jobs.kubectl.report import report
 
     file = report(_cluster(namespace, context), name, output)
-    typer.echo(f"written: {file}; look at it before you pass it on")
+    say(f"written: {file}; look at it before you pass it on")
 
 
 def _cluster(namespace: str | None, context: str | None) -> "ClusterNamespace":
@@ -118,5 +119,5 @@ def main() -> None:
     try:
         app()
     except StreamJoinError as error:
-        typer.echo(str(error), err=True)
+        say(str(error), err=True)
         sys.exit(exit_code(error))

@@ -29,7 +29,7 @@ def report(cluster: ClusterNamespace, name: str, output: Path | None) -> Path:
 def texts(cluster: ClusterNamespace, name: str) -> dict[str, str]:
     """Return the parts of a report, by their names."""
     thing, pods = cluster.get(name), cluster.pods(name)
-    gone = redact.of(thing["spec"], {})
+    gone = redact.of(thing["spec"], {}, files=False)
     told: dict[str, Callable[[], str]] = {
         "streamjoin.yaml": lambda: _yaml(
             _bare(thing) | {"spec": thing["spec"], "status": thing.get("status")}, gone

@@ -18,6 +18,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    StringConstraints,
     ValidationInfo,
     WithJsonSchema,
 )
@@ -113,6 +114,7 @@ _FACTORS = {
     "Gi": 2**30,
     "Ti": 2**40,
 }
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"  # the name of an environment variable
 QUANTITY = r"^([1-9]\d*)(Ki|Mi|Gi|Ti|k|M|G|T)?$"
 
 
@@ -158,6 +160,7 @@ Memory = Annotated[
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "pattern": QUANTITY, "examples": ["8Gi", "512Mi"]}),
 ]
+Variable = Annotated[str, StringConstraints(pattern=VARIABLE)]
 Folder = Annotated[
     Path, BeforeValidator(_local), AfterValidator(_folder), WithJsonSchema({"type": "string", "minLength": 1})
 ]

@@ -17,12 +17,12 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from joinlib.deploy import HEAP_MIN, JVM, MI, NAME_MAX, WORKER
-from joinlib.spec.base import QUANTITY
+from joinlib.spec.base import QUANTITY, VARIABLE
 from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.duration import UNITS_US
 from joinlib.spec.functions import FUNCTION
 from joinlib.spec.inputs import SIGN, SLOT, SOURCES, Debezium
-from joinlib.spec.kafka import MESSAGE, SERVERS, TOPIC, URL, VARIABLE
+from joinlib.spec.kafka import MESSAGE, SERVERS, TOPIC, URL
 from joinlib.spec.model import KEY, MAX_UNITS, MOUNT, MOUNTS_TEXT, RESERVED, SETTABLE, JoinSettings
 from joinlib.spec.pods import CPU
 

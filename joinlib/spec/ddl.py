@@ -48,6 +48,7 @@ SYNONYMS = {
 }
 NAMES = (*SIMPLE, *SYNONYMS, "DECIMAL", "CHAR", "VARCHAR", "ARRAY", "MAP", "STRUCT")
 MAX_PRECISION = 38
+DEEPEST = 32  # levels of a type
 _TOKEN = re.compile(
     r"\s*(?:(?P<word>\w+)|`(?P<quoted>(?:[^`]|``)+)`|(?P<text>'(?:[^'\\]|\\.)*')|(?P<sign>[<>(),:]))"
 )
@@ -104,6 +105,7 @@ class _Reader:
     tokens: list[_Token]
     position: int = 0
     column: str = ""  # the column being read, for errors
+    depth: int = 0  # of the type being read
 
     def fields(self, end: str) -> Iterator[pa.Field]:
         """Read name [:] type [NOT NULL] [COMMENT 'text'], ... up to `end`."""
@@ -147,7 +149,12 @@ class _Reader:
         }
         if name not in nested:
             self.fail(f"unknown type {token.text!r}; {hint(name, NAMES, 'types')}")
-        return nested[name]()
+        if self.depth == DEEPEST:
+            self.fail(f"its type is nested too deeply; write at most {DEEPEST} levels")
+        self.depth += 1
+        found = nested[name]()
+        self.depth -= 1
+        return found
 
     def decimal(self) -> pa.DataType:
         if not self.accept("("):

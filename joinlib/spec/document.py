@@ -7,6 +7,25 @@ import yaml
 from joinlib.spec.base import Problem
 
 Place = tuple[str | int, ...]
+DEEPEST = 100  # levels of a document; a spec has about ten
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses what is nested too deeply, before it exhausts Python's stack."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            problem = f"is nested too deeply; write at most {DEEPEST} levels"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.peek_event().start_mark)
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
 
 
 class Document:
@@ -18,7 +37,7 @@ class Document:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         try:
             self._root: yaml.Node | None = loader.get_single_node()
             self.doubles = list(_doubles(self._root))

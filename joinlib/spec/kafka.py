@@ -11,13 +11,12 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from joinlib.spec.base import Folder, Model, Problem, named_files, refuse
+from joinlib.spec.base import Folder, Model, Problem, Variable, named_files, refuse
 
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 SERVERS = f"^{_HOST}(, ?{_HOST})*$"
 TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
 URL = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
-VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 MESSAGE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -54,7 +53,6 @@ def _url(value: str) -> str:
 RegistryUrl = Annotated[str, AfterValidator(_url), WithJsonSchema({"type": "string", "pattern": URL})]
 Servers = Annotated[str, AfterValidator(_servers), WithJsonSchema({"type": "string", "pattern": SERVERS})]
 Topic = Annotated[str, StringConstraints(pattern=TOPIC), AfterValidator(_no_dots)]
-Variable = Annotated[str, StringConstraints(pattern=VARIABLE)]
 MessageName = Annotated[str, StringConstraints(pattern=MESSAGE)]
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from joinlib.errors import SpecError
-from joinlib.spec.base import Model, Problem
+from joinlib.spec.base import VARIABLE, Model, Problem
 from joinlib.spec.document import Document, Place
 from joinlib.spec.functions import FUNCTION
 from joinlib.spec.inputs import SIGN
@@ -116,7 +116,14 @@ def _problems(error: ErrorDetails, kind: type[Model]) -> Iterator[Problem]:
         for problem in context["problems"]:
             yield Problem((*place, *problem.at), problem.message)
         return
-    yield Problem(place, _message(error, place, context, kind))
+    message = _message(error, place, context, kind)
+    yield Problem(place, message.replace(f"{error['input']!r} ", "") if _unquoted(place) else message)
+
+
+def _unquoted(place: Place) -> bool:
+    """Return whether a field's value is in no error: it names a secret, and people write the secret itself there."""
+    named = str(place[-1] if place else "")
+    return named.endswith(("Env", "File")) or named in _UNQUOTED
 
 
 def _message(error: ErrorDetails, place: Place, context: dict[str, Any], kind: type[Model]) -> str:
@@ -144,12 +151,10 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any], kind: t
 
 
 def _of_type(error: ErrorDetails, place: Place, kind: type[Model]) -> str:
-    given, named = error["input"], str(place[-1] if place else "")
+    given = error["input"]
     match error["type"]:
         case "tuple_type" | "list_type":
             return f"should be a list{_described(place, kind)}; write [...]"
-        case "path_type" | "string_type" if named.endswith(("Env", "File")):
-            return "should be text"  # who writes a secret in place of its name is not to find it in an error
         case "path_type":
             return f"{given!r} is no path; write text, such as data/orders"
         case "string_type":
@@ -171,9 +176,11 @@ def _scalar(given: object) -> bool:
     return not isinstance(given, dict | list | None)
 
 
+_UNQUOTED = ("bootstrapServers", "url", "secret", "key")  # beside the names that end in Env and File
 _PATTERNS = {
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "write lower-case letters, digits and '-', such as late-orders",
     r"\S": "write a SELECT",
+    VARIABLE: "write the name of an environment variable, such as SHOP_PASSWORD",
     FUNCTION: "write MODULE:FUNCTION, such as scoring:score",
     SIGN: "write one ASCII character, and no line break",
 }

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from joinlib.spec.base import Duration, Folder, Model, Problem, named_files, quantity, refuse
+from joinlib.spec.base import Duration, Folder, Model, Problem, Variable, named_files, quantity, refuse
 
 VERIFYING = ("verify-ca", "verify-full")
 
@@ -62,15 +62,13 @@ class PostgresConnection(Model):
     port: int = Field(default=5432, ge=1, le=65535, description="Port of the database.")
     database: str | None = Field(default=None, min_length=1, description="Name of the database.")
     user: str | None = Field(default=None, min_length=1, description="User to connect as.")
-    uri_env: str | None = Field(
+    uri_env: Variable | None = Field(
         default=None,
-        min_length=1,
         description="Environment variable with a whole connection string, instead of host, database and "
         "user.",
     )
-    password_env: str = Field(
+    password_env: Variable = Field(
         default="PGPASSWORD",
-        min_length=1,
         description="Environment variable with the password. The spec never contains it.",
     )
     password_file: Folder | None = Field(

@@ -2,7 +2,9 @@
 
 import hashlib
 import os
+import stat
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -43,14 +45,28 @@ def local_folder(state: Path) -> Path:
     It is a cache, private to the user and to the current boot of the machine.
 
     Raises:
-        StateError: the folder belongs to another user.
+        StateError: the folder belongs to another user, or others may write there.
     """
     root = Path(os.environ.get(Variable.LOCAL_DIR) or tempfile.gettempdir()) / f"streamjoin-{os.getuid()}"
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if root.stat().st_uid != os.getuid():
-        raise StateError(f"{root} belongs to another user; set STREAMJOIN_LOCAL_DIR to a folder of your own")
+    with suppress(FileExistsError):
+        root.mkdir(mode=0o700, parents=True)
+    _check_own(root)
     with open("/proc/sys/kernel/random/boot_id") as file:
         boot = file.read(8)
     path = str(state.resolve())
     digest = hashlib.blake2b(os.fsencode(path), digest_size=8).hexdigest()
     return root / f"{boot}-{digest}{path.replace('/', '-')[-_TAIL:]}"
+
+
+def _check_own(root: Path) -> None:
+    """Refuse what somebody else has put where the folder should be: whoever writes there changes what is joined."""
+    found = root.lstat()  # not through a link, which may lead to a folder of this user's own
+    if found.st_uid != os.getuid():
+        why = "belongs to another user"
+    elif not stat.S_ISDIR(found.st_mode):
+        why = "is no folder"
+    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        why = "may be written by others"
+    else:
+        return
+    raise StateError(f"{root} {why}; remove it, or set STREAMJOIN_LOCAL_DIR to a folder of your own")

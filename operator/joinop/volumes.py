@@ -52,15 +52,16 @@ def problems(spec: Spec) -> Iterator[str]:
         yield from _in_the_way(spec, number, volume)
     for place, path, written in _paths(spec):
         found = _volume(spec, path)
+        named = "the file" if place.endswith("File") else path  # a secret may stand in place of its file
         if found is None:
             mounted = ", ".join(volume.mount_path for volume in spec.volumes) or "none"
             yield (
-                f"spec.{place}: {path} is under no volume (mounted: {mounted}); "
+                f"spec.{place}: {named} is under no volume (mounted: {mounted}); "
                 "add one to spec.volumes with a mountPath that holds it"
             )
         elif written and not found.written:
             why = "readOnly; remove readOnly, or use" if found.secret is None else "a Secret; use"
-            yield f"spec.{place}: {path} is on the volume {found.mount_path}, which is {why} another volume"
+            yield f"spec.{place}: {named} is on the volume {found.mount_path}, which is {why} another volume"
 
 
 def _in_the_way(spec: Spec, number: int, volume: Volume) -> Iterator[str]:

@@ -122,11 +122,14 @@ def test_what_is_wrong(
 
 
 def test_secrets_that_are_not_there(tmp_path: Path) -> None:
-    """The file or variable is named."""
+    """The field or variable is named."""
     base = {"protocol": "SASL_SSL", "mechanism": "PLAIN", "usernameEnv": "NO_SUCH_USER"}
     for more, said in (
         ({"passwordFile": str(tmp_path / "none")}, "the environment has no NO_SUCH_USER"),
-        ({"passwordFile": str(tmp_path / "none"), "usernameEnv": "HOME"}, "none cannot be read"),
+        (
+            {"passwordFile": str(tmp_path / "none"), "usernameEnv": "HOME"},
+            "passwordFile: the file cannot be read",
+        ),
     ):
         connection = KafkaConnection.model_validate({"bootstrapServers": "k:1", "security": {**base, **more}})
         with pytest.raises(SpecError, match=said):

@@ -10,6 +10,7 @@ from jobs.cli.shell import query, statements
 from jobs.cli.shell.catalog import Catalog
 from jobs.cli.shell.complete import words
 from jobs.cli.shell.statements import Statement
+from jobs.terminal import lines
 from joinlib.errors import SqlError, StreamJoinError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Prompt:
 
     def _refused(self, why: str) -> None:
         self.failed = True
-        self._console.print(why, style="red", highlight=False, markup=False)
+        self._console.print(lines(why), style="red", highlight=False, markup=False)
 
     def _query(self, statement: Statement, live: bool = False) -> None:
         query.run(self.catalog.to_run(statement.text), self._console, self._spark, self._log, live=live)

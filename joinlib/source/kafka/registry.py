@@ -220,7 +220,7 @@ class RegistryClient:
         try:
             context = ssl.create_default_context(cafile=str(file) if file else None)
         except (OSError, ssl.SSLError):
-            raise SpecError(f"{file}: is not a PEM file that can be read; correct registry.caFile") from None
+            raise SpecError("registry.caFile: is not a PEM file that can be read; correct its path") from None
         return build_opener(HTTPSHandler(context=context), _Stay())
 
 

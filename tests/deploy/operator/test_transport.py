@@ -4,11 +4,13 @@ operator believes.
 
 import asyncio
 import base64
+import socket
 import ssl
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pytest
 from joinop.driver_client import DriverClient
 from joinop.transport import DriverTransport
 
+from jobs import connections
 from jobs.driver.serve import Answers, application
 from jobs.server import HttpServer
 from joinlib.errors import SpecError
@@ -117,6 +120,23 @@ def test_a_driver_that_is_not_the_jobs(server: HttpServer, right: Path, tmp_path
         assert "Hostname mismatch" in told(impostor, held(wrong))[2]
     finally:
         impostor.stop()
+
+
+def test_who_never_agrees_on_tls_leaves_room(right: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it says nothing or nonsense; after its time the operator is let in."""
+    monkeypatch.setattr(connections, "MOST", 2)
+    monkeypatch.setattr(connections, "REQUEST_S", 0.5)
+    answers = Answers(*[lambda *_: {"phase": "Running"}] * 5, lambda: TOKEN, dict)  # type: ignore[arg-type]
+    server = HttpServer(application(answers), 0, right)
+    server.start()
+    try:
+        with ExitStack() as stack:
+            for said in (b"", b"", b"GET / HTTP/1.1", b"GET / HTTP/1.1"):
+                silent = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+                silent.sendall(said)
+            assert told(server, held(right))[0] == "Running"
+    finally:
+        server.stop()
 
 
 def test_who_has_no_token_sees_that_it_lives(server: HttpServer, right: Path) -> None:

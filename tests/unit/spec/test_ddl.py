@@ -76,6 +76,7 @@ def test_names() -> None:
         ("a VARCHAR", "column 'a': write the length, such as VARCHAR(20), or STRING"),
         ("id INT, ID STRING", "column 'id' appears twice (upper and lower case are the same); rename one"),
         ("a `INT`", "column 'a': has no type; write a STRING, for example"),
+        ("a " + "ARRAY<" * 500 + "INT", "column 'a': its type is nested too deeply; write at most 32 levels"),
     ],
 )
 def test_errors_name_the_column_and_the_fix(text: str, message: str) -> None:
@@ -83,6 +84,12 @@ def test_errors_name_the_column_and_the_fix(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=r".") as error:
         ddl.parse(text)
     assert str(error.value) == message
+
+
+def test_types_may_be_nested() -> None:
+    """As deep as the limit, in each of several columns."""
+    text = "ARRAY<" * 32 + "INT" + ">" * 32
+    assert ddl.to_ddl(ddl.parse(f"a {text}, b {text}")) == f"a {text}, b {text}"
 
 
 def test_unknown_types_list_the_known() -> None:

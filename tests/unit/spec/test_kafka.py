@@ -35,8 +35,8 @@ def parsed(schema: str = "k BIGINT, key STRING, at TIMESTAMP", **kafka: Any) -> 
 @pytest.mark.parametrize(
     ("kafka", "said"),
     [
-        ({"bootstrapServers": "k"}, "bootstrapServers: 'k' is not a list of brokers; write kafka-1:9092"),
-        ({"bootstrapServers": "k:0"}, "bootstrapServers: 'k:0' has no port between 1 and 65535"),
+        ({"bootstrapServers": "k"}, "bootstrapServers: is not a list of brokers; write kafka-1:9092"),
+        ({"bootstrapServers": "k:0"}, "bootstrapServers: has no port between 1 and 65535"),
         ({"topics": ["b"]}, "kafka: needs a topic, or topics, and not both"),
         ({"topic": None}, "kafka: needs a topic, or topics"),
         ({"topic": None, "topics": ["a", "a"]}, "topics: names a topic twice"),

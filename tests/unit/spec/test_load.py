@@ -360,6 +360,11 @@ def test_all_mistakes_come_at_once() -> None:
             "a: !!python/object:os.system {}",
             "late.yaml:1: is not valid YAML: could not determine a constructor",
         ),
+        ("[" * 100_000, "late.yaml:1: is not valid YAML: is nested too deeply; write at most 100 levels"),
+        (
+            "\n".join(" " * level + "a:" for level in range(200)),
+            "late.yaml:100: is not valid YAML: is nested",
+        ),
         ("a: \x00", "late.yaml:1: is not valid YAML: "),
         ("a: 2024-99-99", "late.yaml:1: is not valid YAML: "),
     ],
@@ -433,12 +438,51 @@ def test_a_connection_string_says_it_all() -> None:
         model(text)
 
 
-@pytest.mark.parametrize(("field", "given"), [("passwordEnv", "71423"), ("passwordFile", "71423")])
-def test_a_secret_in_place_of_its_name_is_in_no_error(field: str, given: str) -> None:
-    """Also where it is a number."""
-    postgres = f"postgres: {{host: h, database: d, user: u, table: t, {field}: {given}}}"
-    start, stop = TEXT.index("    orders:\n"), TEXT.index("  output:")
-    text = f"{TEXT[:start]}    orders: {{role: table, {postgres}}}\n{TEXT[stop:]}"
+REGISTRY = "kafka: {topic: t, format: avro, bootstrapServers: 'k:1', registry: {url: %s}}"
+BROKERS = "kafka: {topic: t, format: json, bootstrapServers: %s}"
+LOGIN = (
+    "kafka: {topic: t, format: json, bootstrapServers: 'k:1',"
+    " security: {protocol: SASL_SSL, mechanism: PLAIN, usernameEnv: U, passwordEnv: %s}}"
+)
+TABLE = "postgres: {host: h, database: d, user: u, table: t, %s}"
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        (TABLE % "passwordEnv: 71423", "passwordEnv: is no text"),
+        (TABLE % "passwordEnv: [71423]", "passwordEnv: should be text"),
+        (TABLE % "passwordFile: 71423", "passwordFile: is no path"),
+        (TABLE % "passwordFile: 's3://71423'", "passwordFile: is on an object store"),
+        (
+            TABLE % "passwordEnv: '71423 pw!'",
+            "passwordEnv: does not fit; write the name of an environment variable",
+        ),
+        ("postgres: {table: t, uriEnv: 'postgres://u:71423@h/d'}", "uriEnv: does not fit; write the name"),
+        (
+            LOGIN % "'71423 pw!'",
+            "security.passwordEnv: does not fit; write the name of an environment variable",
+        ),
+        (REGISTRY % "'https://u:71423@h'", "registry.url: is not the address of a registry"),
+        (REGISTRY % "71423", "registry.url: is no text"),
+        (BROKERS % "'SASL://u:71423@h:1'", "bootstrapServers: is not a list of brokers"),
+    ],
+)
+def test_a_secret_in_place_of_its_name_is_in_no_error(source: str, place: str) -> None:
+    """Whatever is wrong with it, also where it is a number."""
     with pytest.raises(SpecError) as error:
-        parse(text, "secret.yaml", Path())
-    assert field in str(error.value) and given not in str(error.value)
+        parse(with_input(source), "secret.yaml", Path())
+    assert place in str(error.value) and "71423" not in str(error.value)
+
+
+@pytest.mark.parametrize("entry", ["{secret: '71423 PW', key: k}", "{secret: s, key: '71423 pw!'}"])
+def test_a_secret_in_place_of_where_it_is_stored_is_in_no_error(entry: str) -> None:
+    with pytest.raises(SpecError, match="does not fit") as error:
+        parse(f"{TEXT}  env: {{SHOP_PASSWORD: {entry}}}\n", "secret.yaml", Path())
+    assert "71423" not in str(error.value)
+
+
+def with_input(source: str) -> str:
+    """Return a spec whose only input is this one."""
+    start, stop = TEXT.index("    orders:\n"), TEXT.index("  output:")
+    return f"{TEXT[:start]}    orders: {{schema: 'id BIGINT', {source}}}\n{TEXT[stop:]}"

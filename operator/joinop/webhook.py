@@ -43,7 +43,7 @@ def _problems(request: Object, config: Config) -> tuple[str, ...]:
 async def serve(config: Config) -> web.AppRunner:
     """Start the server, with the certificate of `config.webhook`. Call `cleanup` on it at the end."""
     assert config.webhook is not None
-    certificate = _Certificate(config.webhook)
+    certificate = _ServedCertificate(config.webhook)
 
     async def validate(request: web.Request) -> web.Response:
         review = await request.json()
@@ -57,7 +57,7 @@ async def serve(config: Config) -> web.AppRunner:
     return runner
 
 
-class _Certificate:
+class _ServedCertificate:
     """The certificate in a folder, a Secret's, which may be renewed at any time: each connection gets the one of its moment."""
 
     def __init__(self, folder: Path) -> None:

@@ -53,10 +53,10 @@ def _little(raw: U8, at: int, size: int) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def _block(raw: U8, at: int, end: int, skipped: bool) -> tuple[int, int]:
+def _block(raw: U8, at: int, end: int, most: int, skipped: bool) -> tuple[int, int]:
     """Return how many items come next and where, or -1: 0 if none, or if they are skipped as a whole.
 
-    More items than bytes are left are refused: items without a byte could be any number of them.
+    More than `most` are refused.
     """
     while True:
         count, at = _number(raw, at, end)
@@ -68,7 +68,7 @@ def _block(raw: U8, at: int, end: int, skipped: bool) -> tuple[int, int]:
             if at < 0 or size < 0 or size > end - at or count == -0x8000000000000000:
                 return 0, -1
             count = -count
-        if count > end - at:
+        if count > most:
             return 0, -1
         if size < 0 or not skipped:
             return count, at
@@ -145,9 +145,11 @@ def _read(  # noqa: C901  a branch for each sort of step
     """Read one message. Return how it ended, and which level is full.
 
     `left`: how many items of the current block are still to come, of each array that this is in.
+    `most`: how many more items there may be. A message has no more of them than bytes, over all its blocks,
+    since those without a byte could be any number.
     """
-    pc, depth = 0, -1
-    back = back_end = 0
+    pc, depth, most = 0, -1, end - at
+    back = back_end = back_most = 0
     while at >= 0:
         op, a, b, c = program[pc], program[pc + 1], program[pc + 2], program[pc + 3]
         pc += STEP
@@ -181,7 +183,8 @@ def _read(  # noqa: C901  a branch for each sort of step
                 cells[base[a] + rows[b]] = rows[c]
         elif op == NEXT:
             if left[depth] == 0:
-                left[depth], at = _block(raw, at, end, a < 0)
+                left[depth], at = _block(raw, at, end, most, a < 0)
+                most -= left[depth]
             if a >= 0 and left[depth] and rows[a] >= room[a]:
                 return FULL, a
             left[depth] -= 1
@@ -192,9 +195,9 @@ def _read(  # noqa: C901  a branch for each sort of step
             rows[a] += 1
             pc = b
         elif op == DEFAULT:
-            back, back_end, at, end = at, end, int(a), int(b)
+            back, back_end, back_most, at, end, most = at, end, most, int(a), int(b), int(b) - int(a)
         elif op == BACK:
-            at, end = back, back_end
+            at, end, most = back, back_end, back_most
         else:
             return (REFUSED if op == REFUSE else FINE if at == end else MALFORMED), 0
     return MALFORMED, 0

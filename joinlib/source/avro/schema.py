@@ -1,11 +1,14 @@
 """Parses an Avro schema: JSON becomes types. Names are resolved, defaults stay JSON.
 
-A type that holds itself has no columns; it is kept by its name, and refused where it is needed.
+A type that holds itself has no columns; it is kept by its name, and refused where it is needed. Types that are
+named again and again are counted wherever they stand: twenty records, each with two of the one before it, would be
+a million columns.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from joinlib.errors import InputError
@@ -13,6 +16,7 @@ from joinlib.errors import InputError
 PRIMITIVE = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 NONE = object()  # the default of a field that has none
 _RECURSIVE = "recursive"
+_MOST_TYPES, _MOST_DEEP = 100_000, 100
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,20 @@ class AvroType:
         """Whether a value may be null."""
         return self.kind == "null" or any(b.kind == "null" for b in self.branches)
 
+    @cached_property
+    def types(self) -> int:
+        """How many types it is made of, itself among them, each counted wherever it stands."""
+        return 1 + sum(t.types for t in self._inner)
+
+    @cached_property
+    def depth(self) -> int:
+        """How many types are within each other."""
+        return 1 + max((t.depth for t in self._inner), default=0)
+
+    @property
+    def _inner(self) -> list["AvroType"]:
+        return [*(f.type for f in self.fields), *self.branches, *([self.of] if self.of else ())]
+
     @property
     def words(self) -> str:
         """The type in a few words, for errors."""
@@ -57,16 +75,25 @@ def parsed(texts: Sequence[str]) -> AvroType:
     """Return the type of the last of several schemas, each of which may name types of those before it.
 
     Raises:
-        InputError: One is not a schema.
+        InputError: One is not a schema, or is too large.
     """
     reader = _SchemaReader()
     found = AvroType("null")
     try:
         for text in texts:
-            found = reader.type(json.loads(text), "")
+            found = _bounded(reader.type(json.loads(text), ""))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise InputError("is not an Avro schema; have it registered anew by its producer") from None
     return found
+
+
+def _bounded(type: AvroType) -> AvroType:
+    if type.types > _MOST_TYPES or type.depth > _MOST_DEEP:
+        raise InputError(
+            f"has more than {_MOST_TYPES} fields where all its records are written out, or more than {_MOST_DEEP}"
+            " types within each other; flatten the schema, or refer to fewer records"
+        )
+    return type
 
 
 @dataclass

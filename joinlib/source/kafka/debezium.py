@@ -142,8 +142,9 @@ class Envelopes:
         return [_Row(-1, {n: key[n] for n in self.key}, types)]
 
     def _no_key(self, payload: Object) -> list[_Row]:
-        before = payload.get("before") or {}
-        missing = next((n for n in self.key if before.get(n) is None), self.key[0])
+        before = payload.get("before")
+        there = before if isinstance(before, dict) else {}
+        missing = next((n for n in self.key if there.get(n) is None), self.key[0])
         raise Bad(
             f"has op d, but neither `before` nor the message's key has column '{missing}' of upsert.key; name the"
             " table's key there, or set REPLICA IDENTITY FULL for the table"

@@ -51,7 +51,7 @@ class Decoder:
             return None, []
         try:
             return self._decoded(messages, values), []
-        except (Bad, InputError, *PARSE_ERRORS) as e:
+        except (Bad, InputError, RecursionError, *PARSE_ERRORS) as e:
             if len(messages) == 1:
                 return None, [BadMessage(messages[0], self._why(messages[0], e))]
         half = len(messages) // 2
@@ -132,6 +132,8 @@ class Decoder:
         """Return why a message cannot be decoded, without its value, which the parser's error may hold."""
         if isinstance(error, (Bad, InputError)):
             return str(error)
+        if isinstance(error, RecursionError):
+            return "is nested too deeply"
         parser = _PARSERS[self.config.spec.format]
 
         def parse(text: bytes, want: pa.Schema) -> pa.Table:

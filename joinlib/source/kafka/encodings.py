@@ -10,6 +10,7 @@ Law: a value is read exactly, or its message is bad.
 """
 
 import base64
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -23,6 +24,8 @@ from joinlib.source.parse import timed
 
 _UNITS = {"millis": "ms", "micros": "us", "nanos": "ns"}
 _DAYS = "days"
+_SCALE = re.compile(r"-?[0-9]{1,9}")
+_MOST_PLACES = 100  # more than any decimal has, and few enough for Arrow, which crashes by more than 2^26
 _TIMES = {
     "io.debezium.time.Timestamp": "ms",
     "io.debezium.time.MicroTimestamp": "us",
@@ -58,8 +61,9 @@ def told(schema: Any, *of: str) -> Told:
     for one in _fields(inner[0] if inner else schema):
         meaning, column = one.get("name"), one.get("field")
         if isinstance(meaning, str) and isinstance(column, str):
-            scale = str((one.get("parameters") or {}).get("scale"))
-            found[column] = Meaning(meaning, int(scale) if scale.lstrip("-").isdecimal() else None)
+            more = one.get("parameters")
+            scale = str(more.get("scale")) if isinstance(more, dict) else ""
+            found[column] = Meaning(meaning, int(scale) if _SCALE.fullmatch(scale) else None)
     return found
 
 
@@ -166,12 +170,17 @@ def _decimals(values: Values, kind: pa.DataType, meaning: Meaning | None, unit: 
 def _decimal(value: Any, scale: int | None) -> Decimal:
     """Return a number exactly; base64 holds it without its point, for which the scale must be known."""
     if isinstance(value, dict):
-        return _unscaled(value["value"], value["scale"])
-    if type(value) is str:
-        return Decimal(value) if scale is None else _unscaled(value, scale)
-    if type(value) in (int, float):
-        return Decimal(str(value))
-    raise ValueError
+        found = _unscaled(value["value"], value["scale"])
+    elif type(value) is str and scale is not None:
+        found = _unscaled(value, scale)
+    elif type(value) in (int, float, str):
+        found = Decimal(str(value))
+    else:
+        raise ValueError
+    places = found.as_tuple().exponent
+    if not isinstance(places, int) or abs(places) > _MOST_PLACES:
+        raise ValueError
+    return found
 
 
 def _unscaled(text: str, scale: int) -> Decimal:

@@ -90,18 +90,26 @@ def _object(key: bytes, want: pa.Schema) -> bytes | None:
         if isinstance(found, dict) and all(n in found for n in want.names):
             return key.replace(b"\n", b" ").replace(b"\r", b" ")  # one line; in JSON they are white space
     if key[:1] == b"[" and not (len(want) == 1 and _textual(want.field(0).type)):
-        # Decimals stay as they are written: a float would round them.
-        exact = any(pt.is_decimal(f.type) for f in want)
-        found = _loaded(key, (lambda text: json.loads(text, parse_float=str)) if exact else orjson.loads)
+        found = _loaded(key, _exactly if any(pt.is_decimal(f.type) for f in want) else orjson.loads)
         if isinstance(found, list) and len(found) == len(want):
-            return orjson.dumps(dict(zip(want.names, found, strict=True)))
+            return _loaded(dict(zip(want.names, found, strict=True)), orjson.dumps)
     return None
 
 
-def _loaded(key: bytes, loads: Callable[[bytes], Any]) -> Any:
+def _exactly(key: bytes) -> Any:
+    """Return JSON with decimals, and numbers of more than 64 bits, as they are written: a float would round them."""
+    return json.loads(key, parse_float=str, parse_int=_integer)
+
+
+def _integer(text: str) -> int | str:
+    return value if -(2**63) <= (value := int(text)) < 2**63 else text
+
+
+def _loaded(what: Any, read: Callable[[Any], Any]) -> Any:
+    """Return what is read from JSON, or written to it; None if it is none, or nested without end."""
     try:
-        return loads(key)
-    except ValueError:
+        return read(what)
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

@@ -27,6 +27,7 @@ from joinlib.source.postgres.config import PostgresLogConfig
 from joinlib.source.postgres.relation import FULL, Relation
 
 _AT_ONCE = 65_536  # messages of one table that become one record batch
+_FORMAT = "not in the format of pgoutput, version 1"
 _ANEW = "what was written before cannot be read: start with a new checkpoint and a new slot"
 
 
@@ -161,6 +162,8 @@ class LogDecoder:
             raw, starts, self._read, self._snapshot.until, self._snapshot.numbers, self._keep, self.end, ops,
             tables,
         )  # fmt: skip
+        if self.end < 0:
+            raise self._strange()
         rare = np.flatnonzero((ops == wire.RELATION) | (ops == wire.TRUNCATE))
         begin = 0
         for at in [*rare.tolist(), len(messages)]:
@@ -174,17 +177,23 @@ class LogDecoder:
 
     def _note(self, kind: int, message: bytes) -> None:
         """Take in what a message says of tables."""
-        if kind == wire.RELATION:
-            table = relation.parse(message)
-            self._views[table.number] = [TableView(t, table) for t in self._targets if t.table == table.table]
+        try:
+            said = relation.parse(message) if kind == wire.RELATION else relation.truncated(message)
+        except (ValueError, IndexError):
+            raise self._strange() from None
+        if isinstance(said, Relation):
+            self._views[said.number] = [TableView(t, said) for t in self._targets if t.table == said.table]
             return
-        for number in relation.truncated(message):
+        for number in said:
             for view in self._views.get(number, ()):
                 target = view.target
                 raise InputError(
                     f"{target.place}: table {target.name} was truncated, and its log does not say which rows"
                     f" that deleted; use DELETE instead. To go on: {_ANEW}"
                 )
+
+    def _strange(self) -> InputError:
+        return InputError(f"{self._targets[0].place}: the log is {_FORMAT}")
 
 
 def _bytes(messages: pa.BinaryArray) -> tuple[wire.U8, I32]:
@@ -251,4 +260,4 @@ def _said(target: Target, word: int) -> str:
             f"the key of a row of table {target.name} was changed, and its large values (TOAST) were not sent"
             f" with it; {_full(target)}: {_ANEW}"
         )
-    return f"the log of table {target.name} is not in the format of pgoutput, version 1"
+    return f"the log of table {target.name} is {_FORMAT}"

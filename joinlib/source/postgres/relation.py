@@ -34,13 +34,19 @@ class Relation:
 
 
 def parse(message: bytes) -> Relation:
-    """Return what a Relation message says."""
+    """Return what a Relation message says.
+
+    Raises:
+        ValueError, IndexError: It is cut off, or none.
+    """
     number = int.from_bytes(message[1:5], "big")
     schema, name, rest = message[5:].split(b"\0", 2)
+    _check(len(rest) >= 3)
     identity, count, rest = rest[:1].decode(), int.from_bytes(rest[1:3], "big"), rest[3:]
     attributes = []
     for _ in range(count):
         column, after = rest[1:].split(b"\0", 1)
+        _check(len(after) >= 8)
         attributes.append(Attribute(column.decode(), int.from_bytes(after[:4], "big"), bool(rest[0] & 1)))
         rest = after[8:]
     table = schema.decode() or "pg_catalog", name.decode()
@@ -48,6 +54,12 @@ def parse(message: bytes) -> Relation:
 
 
 def truncated(message: bytes) -> list[int]:
-    """Return the tables that a Truncate message names."""
+    """Return the tables that a Truncate message names; raise ValueError if it is cut off."""
     count = int.from_bytes(message[1:5], "big")
+    _check(len(message) >= 6 + 4 * count)
     return [int.from_bytes(message[at : at + 4], "big") for at in range(6, 6 + 4 * count, 4)]
+
+
+def _check(there: bool) -> None:
+    if not there:
+        raise ValueError

@@ -7,7 +7,8 @@
     tuple: number of columns (2), and for each a kind: n (NULL), u (unchanged, not sent), t length (4) text
 
 A value is not copied: it is where it begins in the messages and how long it is, NULL and UNCHANGED being
-lengths below zero. Cost: O(bytes of tuples).
+lengths below zero. Law: nothing outside of a message is read, and no value ends behind its message. Cost: O(bytes
+of tuples).
 """
 
 import numba as nb
@@ -21,6 +22,7 @@ NULL, ABSENT = -1, -2  # lengths of values that are NULL, and that were not sent
 BEGIN, COMMIT, INSERT, UPDATE, DELETE, TRUNCATE, RELATION = (ord(c) for c in "BCIUDTR")
 _NEW, _KEY, _OLD = (ord(c) for c in "NKO")
 _N, _U, _T = (ord(c) for c in "nut")
+_BEGIN, _COMMIT, _CHANGE = 21, 26, 6  # bytes of a message, or at least so many
 FINE, NOT_FULL, UNKNOWN, MALFORMED = range(4)  # what `tuples` may say
 
 
@@ -57,7 +59,8 @@ def walk(
 ) -> tuple[bool, int]:
     """Fill `ops` with the kinds of messages that count (else 0) and `relations` with the tables they are about.
 
-    Return whether the transaction at the end counts, and where the last one that was committed ends.
+    Return whether the transaction at the end counts, and where the last one that was committed ends; -1 if a message
+    is cut off.
 
     Args:
         raw: The messages, one after the other.
@@ -71,9 +74,11 @@ def walk(
         relations: Filled.
     """
     for m in range(starts.shape[0] - 1):
-        at = starts[m]
-        kind = raw[at]
+        at, size = starts[m], starts[m + 1] - starts[m]
+        kind = raw[at] if size > 0 else 0
         ops[m] = 0
+        if size < _CHANGE or (kind == BEGIN and size < _BEGIN) or (kind == COMMIT and size < _COMMIT):
+            return False, -1
         if kind == BEGIN:
             commit = _number(raw, at + 1, 8)
             held = commit < until and _visible(
@@ -91,19 +96,25 @@ def walk(
 
 
 @nb.njit(cache=True, nogil=True)
-def _tuple(raw: U8, at: int, place: I64, begins: I64, lengths: I64, row: int) -> int:
+def _tuple(raw: U8, at: int, end: int, place: I64, begins: I64, lengths: I64, row: int) -> int:
     """Note the values of a tuple that are wanted; return where it ends, or -1."""
+    if at + 2 > end:
+        return -1
     count = _number(raw, at, 2)
     at += 2
     if count != place.shape[0]:
         return -1
     for column in range(count):
+        if at >= end:
+            return -1
         kind = raw[at]
         at += 1
         length = NULL if kind == _N else ABSENT
         if kind == _T:
-            length = _number(raw, at, 4)
+            length = _number(raw, at, 4) if at + 4 <= end else end
             at += 4
+            if length > end - at:
+                return -1
         elif kind != _N and kind != _U:
             return -1
         if place[column] >= 0:
@@ -156,7 +167,9 @@ def _filled(
 
 
 @nb.njit(cache=True, nogil=True)
-def _read(raw: U8, at: int, kind: int, place: I64, begins: I64, lengths: I64, row: int) -> tuple[int, int]:
+def _read(
+    raw: U8, at: int, end: int, kind: int, place: I64, begins: I64, lengths: I64, row: int
+) -> tuple[int, int]:
     """Note the tuples of a change from `row` on; return the rows of the old one and the new one.
 
     A row of -1 says that there is none, of -2 that the message cannot be read.
@@ -164,11 +177,12 @@ def _read(raw: U8, at: int, kind: int, place: I64, begins: I64, lengths: I64, ro
     old, new = -1, -1
     if raw[at] != _NEW:
         old = row
-        at = _tuple(raw, at + 1, place, begins, lengths, row)
+        at = _tuple(raw, at + 1, end, place, begins, lengths, row)
         row += 1
     if at >= 0 and kind != DELETE:
         new = row
-        at = _tuple(raw, at + 1, place, begins, lengths, row) if raw[at] == _NEW else -1
+        there = at < end and raw[at] == _NEW
+        at = _tuple(raw, at + 1, end, place, begins, lengths, row) if there else -1
     if at < 0:
         return -2, -2
     return old, new
@@ -224,7 +238,7 @@ def tuples(
 
     Args:
         raw: The messages.
-        starts: Where each begins.
+        starts: Where each begins, and the end.
         messages: Those of the table.
         place: For each column of the table, the number of the wanted column that it is, or -1.
         identity: For each wanted column, whether an old key holds it.
@@ -239,7 +253,7 @@ def tuples(
     for m in messages:
         kind, at = raw[starts[m]], starts[m] + 5
         whole = raw[at] == _OLD
-        old, new = _read(raw, at, kind, place, begins, lengths, rows)
+        old, new = _read(raw, at, starts[m + 1], kind, place, begins, lengths, rows)
         if old == -2:
             return m, MALFORMED
         if not upsert and kind != INSERT and not whole:

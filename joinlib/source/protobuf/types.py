@@ -42,6 +42,7 @@ _WORDS = {
         "float", "double", "bool", "string", "bytes",
     )
 }  # fmt: skip
+_MOST_COLUMNS = 100_000
 _FIX = "declare the columns in the input's schema, without it"
 
 
@@ -49,9 +50,17 @@ def columns_of(message: Descriptor) -> pa.Schema:
     """Return the columns of a message's type.
 
     Raises:
-        InputError: A field has no column type; the text names it.
+        InputError: A field has no column type, and the text names it; or there are too many.
     """
-    return pa.schema(_fields(message, "", (message,)))
+    try:
+        if _count(message, {}) <= _MOST_COLUMNS:
+            return pa.schema(_fields(message, "", (message,)))
+    except RecursionError:
+        pass
+    raise InputError(
+        f"message {message.full_name} has more than {_MOST_COLUMNS} fields where all messages in it are written out,"
+        f" or is too deep; {_FIX}"
+    )
 
 
 def words(field: FieldDescriptor) -> str:
@@ -88,6 +97,15 @@ def _parts(field: FieldDescriptor) -> list[FieldDescriptor]:
     """Return key and value of a map."""
     assert field.message_type is not None
     return [field.message_type.fields_by_number[number] for number in (1, 2)]
+
+
+def _count(message: Descriptor, known: dict[Descriptor, int]) -> int:
+    """Return how many fields a message has, with those of its messages wherever they stand."""
+    if message not in known:
+        known[message] = 0  # one that holds itself is refused where it does
+        inner = [f.message_type for f in message.fields if f.message_type is not None]
+        known[message] = len(message.fields) + sum(_count(m, known) for m in inner)
+    return known[message]
 
 
 def _fields(message: Descriptor, place: str, around: tuple[Descriptor, ...]) -> list[pa.Field]:

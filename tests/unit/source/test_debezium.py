@@ -347,3 +347,39 @@ def test_a_schema_that_was_seen_is_not_parsed_again(monkeypatch: pytest.MonkeyPa
     assert [r[0] for r in rows(found)] == [0, 1, 2, 3, 4, 5, 0]
     assert sum(size > 500 for size in parsed) <= 6
     assert parsed.count(len(bodies[1])) <= 2
+
+
+DEEP = b"[" * 1000 + b"]" * 1000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"op":"u","before":{"id":' + DEEP + b'},"after":{"id":' + DEEP + b"}}",
+        b'{"op":"d","before":"x"}',
+        b'{"op":"c","after":{"id":{"scale":99999999,"value":"AQ=="}}}',
+        b'{"op":"c","after":{"id":{"scale":-99999999,"value":"AQ=="}}}',
+        b'{"op":"c","after":{"id":{"scale":1,"value":[]}}}',
+    ],
+)
+def test_what_no_connector_writes_is_a_bad_message(value: bytes) -> None:
+    """It neither stops the job nor, as a number of 100 million places in Arrow does, its process."""
+    good = message("c", None, {"id": 1})
+    found, bad = decoder("id", schema=ddl.parse("id DECIMAL(9, 2)")).decode([good, Message(value), good])
+    assert found is not None and found.num_rows == 2
+    assert [m.body for m, _ in bad] == [value]
+
+
+def test_schemas_that_are_nested_without_end() -> None:
+    """They are compared with each other, which has an end."""
+    deep = Message(b'{"schema":' + DEEP + b',"payload":{"op":"c","after":{"id":1}}}')
+    found, bad = decoder("id").decode([deep, message("c", None, {"id": 2}), Message(deep.body + b" ")])
+    assert rows((found, [])) == [(2, 0, 1)] and [why for _, why in bad] == ["is nested too deeply"] * 2
+
+
+@pytest.mark.parametrize(
+    "parameters", ["x", 7, {"scale": "--1"}, {"scale": "9" * 5000}, {"scale": "\u00b2"}, {"scale": None}]
+)
+def test_schemas_whose_parameters_say_nothing(parameters: Any) -> None:
+    one = Message(told([{**ID, "name": "n", "parameters": parameters}], envelope("c", None, {"id": 1})))
+    assert rows(decoder("id").decode([one])) == [(1, 0, 1)]

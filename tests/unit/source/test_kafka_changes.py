@@ -114,6 +114,7 @@ def test_columns_from_metadata() -> None:
         ("a STRING, b BIGINT", [b'["x",7]', b'{"b":7,"a":"x"}']),
         ("a DECIMAL(30,3)", [b"12345678901234567890.125", b'["12345678901234567890.125"]', b"[12345678901234567890.125]",
                              b'{"a":12345678901234567890.125}', b'{"a":"12345678901234567890.125"}']),
+        ("a DECIMAL(38,0), b INT", [b"[12345678901234567890123,1]", b'{"b":1,"a":12345678901234567890123}']),
         ("a TIMESTAMP", [b"2026-01-31T23:59:59.000001Z", b'{"a":"2026-01-31 23:59:59.000001"}', b'["2026-01-31T23:59:59.000001Z"]']),
         ("a DATE", [b"2026-01-31", b'["2026-01-31"]']),
         ("a BOOLEAN", [b"true", b"[true]"]),
@@ -141,6 +142,18 @@ def test_keys_that_do_not_fit(key: bytes) -> None:
     """Said without the key."""
     with pytest.raises(Bad, match=r"upsert.key, 'a' int64$"):
         key_columns([b"1", key], ddl.parse("a BIGINT"))
+
+
+@pytest.mark.parametrize(
+    "schema", ["a STRING, b STRING", "a DECIMAL(38, 0), b STRING", "a STRING, b DECIMAL(9, 2)"]
+)
+@pytest.mark.parametrize("key", [b"[" * 50_000, b"[" * 301 + b"]" * 300 + b",1]", b'["\\ud800",1]'])
+def test_keys_that_are_json_and_cannot_be_read(schema: str, key: bytes) -> None:
+    """Nested without end, or half a character: one bad message."""
+    made = decoder(RowChanges(None, tuple(ddl.parse(schema).names)), "a", schema=ddl.parse(schema))
+    found, bad = made.decode([Message(None, name=b'["1","2"]'), Message(None, name=key)])
+    assert [why[:37] for _, why in bad] == ["deletes by a key that is not the text"]
+    assert found is not None and found.num_rows == 1
 
 
 @given(st.data())

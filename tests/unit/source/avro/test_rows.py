@@ -17,7 +17,7 @@ from joinlib.errors import InputError
 from joinlib.source.avro.columns import AvroRows, Malformed
 from joinlib.source.avro.program import compiled
 from joinlib.source.avro.schema import parsed
-from joinlib.source.avro.types import columns_of
+from joinlib.source.avro.types import columns_of, number
 from joinlib.spec import ddl
 
 Json = Any
@@ -319,3 +319,31 @@ def test_items_without_a_byte_are_counted() -> None:
     nothing = record(x={"type": "array", "items": {"type": "record", "name": "E", "fields": []}}, y="int")
     with pytest.raises(Malformed):
         reader(nothing, "y INT").table([b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\0"])
+
+
+def test_blocks_of_items_without_a_byte_are_counted_together() -> None:
+    """As many items as bytes are left, block after block, would be the square of a message's length."""
+    empty = {"type": "record", "name": "E", "fields": []}
+    nothing = record(x={"type": "array", "items": empty}, y="string")
+    filled = {**empty, "fields": [{"name": "a", "type": "int", "default": 0}]}
+    own = record(x={"type": "array", "items": filled}, y="string")
+    made = reader(nothing, columns_of(parsed([json.dumps(own)])), own)
+    for one in (made, reader(nothing, "y STRING")):
+        with pytest.raises(Malformed):
+            one.table([number(5) * 3 + b"\0" + number(4) + b"rest"])
+    assert (
+        made.table([number(1) * 3 + b"\0" + number(1) + b"s"] * 2).to_pylist()
+        == [{"x": [{"a": 0}] * 3, "y": "s"}] * 2
+    )
+
+
+@pytest.mark.parametrize(("width", "levels"), [(2, 30), (1, 150)])
+def test_records_within_records_without_end(width: int, levels: int) -> None:
+    """Each holds the one before it, twice or once: a text of 2 kB, and a thousand million columns."""
+    texts = [json.dumps({**record(x="int"), "name": "R0"})]
+    for level in range(levels):
+        inner = record(**{f"f{i}": f"R{level}" for i in range(width)})
+        texts.append(json.dumps({**inner, "name": f"R{level + 1}"}))
+    assert len(columns_of(parsed(texts[:9]))) == width
+    with pytest.raises(InputError, match="flatten the schema, or refer to fewer records"):
+        parsed(texts)

@@ -67,6 +67,14 @@ def test_types_without_columns(text: str, said: str) -> None:
         columns_of(files(text).named(None))
 
 
+@pytest.mark.parametrize(("fields", "levels"), [("M%d a = 1; M%d b = 2;", 30), ("M%d a = 1;", 900)])
+def test_messages_within_messages_without_end(fields: str, levels: int) -> None:
+    """Each holds the one behind it, twice or once."""
+    held = [f"message M{n} {{ {fields.replace('%d', str(n + 1))} }}" for n in range(levels)]
+    with pytest.raises(InputError, match="written out, or is too deep"):
+        columns_of(files("\n".join([*held, f"message M{levels} {{ int32 x = 1; }}"])).named(None))
+
+
 @pytest.mark.parametrize(
     ("text", "columns", "said"),
     [

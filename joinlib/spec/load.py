@@ -13,9 +13,10 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from joinlib.deploy import KIND
 from joinlib.errors import SpecError
 from joinlib.spec.base import Model, Problem
-from joinlib.spec.document import Document, Place
+from joinlib.spec.document import Document, NotOneError, Place
 from joinlib.spec.functions import FUNCTION
 from joinlib.spec.inputs import SIGN
 from joinlib.spec.model import StreamJoin
@@ -43,7 +44,7 @@ def parse(text: str, name: str, base: Path) -> StreamJoin:
         SpecError: with all problems, one a line, as FILE:LINE: field: what.
     """
     what = "a StreamJoin; start with apiVersion, kind, metadata and spec"
-    return validated(StreamJoin, document_of(text, name, what), name, base)
+    return validated(StreamJoin, document_of(text, name, what, KIND), name, base)
 
 
 def text_of(path: str | Path) -> str:
@@ -59,14 +60,18 @@ def text_of(path: str | Path) -> str:
         raise SpecError(f"{path}: cannot be read: {reason}") from error
 
 
-def document_of(text: str, name: str, what: str) -> Document:
+def document_of(text: str, name: str, what: str, kind: str = "") -> Document:
     """Return the document of a YAML text, which is a mapping; `what` it should be, for errors.
+
+    Among several documents it is the only one of the kind.
 
     Raises:
         SpecError: It is none.
     """
     try:
-        document = Document(text)
+        document = Document(text, kind)
+    except NotOneError as error:
+        raise SpecError(f"{name}:{error.line}: {error}") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 1

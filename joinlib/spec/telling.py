@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from joinlib.deploy import KIND
 from joinlib.errors import SpecError, SqlError
 from joinlib.spec.document import Document, Place
 from joinlib.spec.schema import fields
@@ -31,11 +32,11 @@ def telling_of(path: str | Path) -> Iterator[None]:
     try:
         yield
     except SqlError as error:
-        raise SpecError(_of_sql(path, Document(text), error)) from error
+        raise SpecError(_of_sql(path, Document(text, KIND), error)) from error
     except SpecError as error:
         if str(error).startswith(f"{path}:"):
             raise
-        raise SpecError(_of_field(path, Document(text), str(error), error.output)) from error
+        raise SpecError(_of_field(path, Document(text, KIND), str(error), error.output)) from error
 
 
 def _sql(output: str) -> Place:

@@ -355,7 +355,8 @@ def test_all_mistakes_come_at_once() -> None:
         ("", "late.yaml:1: is not a StreamJoin; start with apiVersion, kind, metadata and spec"),
         ("- a", "late.yaml:1: is not a StreamJoin; start with apiVersion, kind, metadata and spec"),
         ("a: [1\nb: 2", "late.yaml:2: is not valid YAML: "),
-        ("a: 1\n---\nb: 2", "late.yaml:2: is not valid YAML: but found another document"),
+        ("a: 1\n---\nb: 2", "late.yaml:1: holds 2 documents, no StreamJoin"),
+        (f"a: 1\n---\n{TEXT}---\n{TEXT}", "late.yaml:22: holds 2 StreamJoins; keep one"),
         (
             "a: !!python/object:os.system {}",
             "late.yaml:1: is not valid YAML: could not determine a constructor",
@@ -369,6 +370,48 @@ def test_what_is_no_spec_at_all(text: str, message: str) -> None:
     with pytest.raises(SpecError) as error:
         model(text)
     assert str(error.value).startswith(message)
+
+
+CLAIM = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: late}\n"
+
+
+@pytest.mark.parametrize(
+    "text", [f"{CLAIM}---\n{TEXT}", f"{TEXT}---\n{CLAIM}", f"---\n{TEXT}---\n", f"# none\n---\n{TEXT}"]
+)
+def test_a_file_may_hold_what_else_a_cluster_needs(text: str) -> None:
+    """Of several documents the one StreamJoin is taken."""
+    assert model(text) == model(TEXT)
+
+
+def test_lines_are_those_of_the_file() -> None:
+    """Whatever documents are before the StreamJoin."""
+    with pytest.raises(SpecError, match=r"^late\.yaml:21: spec\.join\.unit: unknown field"):
+        model(f"{CLAIM}---\n{TEXT.replace('units', 'unit')}")
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parents[3] / "manifests/examples").glob("0*.yaml")), ids=lambda f: f.name
+)
+def test_examples_for_a_cluster_are_read(file: Path) -> None:
+    """As they are applied, with their claims."""
+    assert load(file).spec.inputs
+
+
+def test_keys_are_text() -> None:
+    """`null` names a field, and `on` may be the name of a label: neither is a value where it is a key."""
+    given = "files: {path: data/orders, format: csv, csv: {null: NONE}}"
+    text = TEXT.replace("files: {path: data/orders}", given).replace(
+        "{name: late}", "{name: late, labels: {on: 'x', yes: 'y', null: 'z'}}"
+    )
+    found = model(text)
+    files = found.spec.inputs["orders"].files
+    assert files is not None
+    assert files.csv.null == "NONE"
+    assert found.metadata.labels == {"on": "x", "yes": "y", "null": "z"}
+    kafka = "{bootstrapServers: 'k:9092', topic: t, format: csv, csv: {header: false, null: NONE}}"
+    read = model(TEXT.replace("files: {path: data/orders}", f"kafka: {kafka}")).spec.inputs["orders"].kafka
+    assert read is not None
+    assert read.csv.null == "NONE"
 
 
 def test_aliases_cost_nothing() -> None:

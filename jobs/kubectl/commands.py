@@ -4,11 +4,13 @@ kubectl finds the program by its name, `kubectl-streamjoin`, and it asks with th
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jobs.usage import Usage
 from joinlib.errors import StreamJoinError, exit_code
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+command = partial(app.command, cls=Usage)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A StreamJoin.", show_default=False)]
 Namespace = Annotated[
@@ -33,7 +36,7 @@ Context = Annotated[
 ]
 
 
-@app.command()
+@command()
 def status(name: Name, namespace: Namespace = None, context: Context = None) -> None:
     """Show what a job does and what is wrong with it: conditions, figures, decisions of scaling, events."""
     from jobs.kubectl.words import lines
@@ -42,7 +45,7 @@ def status(name: Name, namespace: Namespace = None, context: Context = None) -> 
     typer.echo("\n".join(lines(cluster.get(name), cluster.events(name))))
 
 
-@app.command()
+@command()
 def logs(
     name: Name,
     namespace: Namespace = None,
@@ -58,7 +61,7 @@ def logs(
         typer.echo(line)
 
 
-@app.command()
+@command()
 def scale(
     name: Name,
     executors: Annotated[
@@ -73,21 +76,21 @@ def scale(
     typer.echo(f"{name}: {'as scaling decides' if executors is None else f'{executors} executors'}")
 
 
-@app.command()
+@command()
 def suspend(name: Name, namespace: Namespace = None, context: Context = None) -> None:
     """Stop a job after its batch; all state is kept."""
     _cluster(namespace, context).patch(name, {"suspend": True})
     typer.echo(f"{name}: suspended")
 
 
-@app.command()
+@command()
 def resume(name: Name, namespace: Namespace = None, context: Context = None) -> None:
     """Let a suspended job go on where it was."""
     _cluster(namespace, context).patch(name, {"suspend": False})
     typer.echo(f"{name}: resumed")
 
 
-@app.command()
+@command()
 def report(
     name: Name,
     namespace: Namespace = None,

@@ -40,7 +40,7 @@ Condition = Annotated[
     str,
     typer.Argument(
         metavar="CONDITION",
-        help="SQL over columns of an input or of the output, such as 'order_id = 4711'.",
+        help="SQL over columns of an input, or of the output where they are columns of an input, such as 'order_id = 4711'.",
         show_default=False,
     ),
 ]
@@ -328,10 +328,14 @@ def state(
     """Query the rows that a checkpoint stores, while the job runs."""
     from rich.console import Console
 
-    from jobs.cli.state import state
+    from jobs.cli.state import state, stored
     from joinlib.registered import load
+    from joinlib.spec import telling_of
 
-    state(load(file), sql, Console(width=None if sys.stdout.isatty() else 160))
+    document = load(file)
+    with telling_of(file):
+        known = stored(document)
+    state(document, known, sql, Console(width=None if sys.stdout.isatty() else 160))
 
 
 @command()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from joinlib.deploy import KIND
-from joinlib.errors import SpecError, SqlError
+from joinlib.errors import ConditionError, SpecError, SqlError
 from joinlib.spec.document import Document, Place
 from joinlib.spec.schema import fields
 
@@ -31,6 +31,8 @@ def telling_of(path: str | Path) -> Iterator[None]:
     text = file.read_text(encoding="utf-8") if file.is_file() else ""  # now: later it may be another one
     try:
         yield
+    except ConditionError:
+        raise
     except SqlError as error:
         raise SpecError(_of_sql(path, Document(text, KIND), error)) from error
     except SpecError as error:

@@ -128,7 +128,8 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any], kind: t
     given = error["input"]
     match error["type"]:
         case "extra_forbidden":
-            return f"unknown field; {hint(str(place[-1]), fields(place[:-1], kind), 'fields here')}"
+            known = fields(place[:-1], kind)
+            return f"unknown field; {hint(str(place[-1]), known, 'fields here') if known else 'there is none here'}"
         case "missing":
             return f"is missing; add it{_described(place, kind)}"
         case "literal_error":

@@ -187,6 +187,16 @@ def test_a_model_can_be_sent_and_written() -> None:
             "10: spec.inputs.orders.files.path: 's3://bucket/orders' is on an object store, which is not supported yet; name a local or shared folder",
         ),
         (
+            "path: data/orders",
+            "path: 'file:///data/orders'",
+            "10: spec.inputs.orders.files.path: 'file:///data/orders' is a URL; write the path alone: /data/orders",
+        ),
+        (
+            "files: {path: out}",
+            "noop: {a: 1}",
+            "16: spec.output.noop.a: unknown field; there is none here",
+        ),
+        (
             "    payments:",
             "    2pay:",
             "11: spec.inputs.2pay: '2pay' is not a name for an input; write letters, digits and '_', as SQL does",

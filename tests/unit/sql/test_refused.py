@@ -33,6 +33,10 @@ REFUSED = [
         (1, 8),
         "LEFT SEMI JOIN does not return columns of",
     ),
+    ("SELEC id FROM orders", (1, 1), "write one SELECT; SELEC begins none; did you mean 'SELECT'?"),
+    ("SELEC", (1, 1), "write one SELECT; SELEC begins none; did you mean 'SELECT'?"),
+    ("-- all\nsearch it", (2, 1), "search begins none; a query begins with one of: SELECT, WITH, VALUES"),
+    ("DROP TABLE orders", (1, 1), "write one SELECT; DROP is not supported"),
     # the select list
     ("SELECT * FROM orders o JOIN ships s ON o.id = s.id", (1, 8), "write the columns instead of *"),
     ("SELECT o.id, s.id FROM orders o JOIN ships s ON o.id = s.id", (1, 14), "write s.id AS another_name"),

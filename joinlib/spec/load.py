@@ -17,12 +17,13 @@ from joinlib.deploy import KIND
 from joinlib.errors import SpecError
 from joinlib.spec.base import Model, Problem
 from joinlib.spec.document import Document, NotOneError, Place
-from joinlib.spec.functions import FUNCTION
-from joinlib.spec.inputs import SIGN
+from joinlib.spec.duration import text as duration
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
-from joinlib.spec.schema import describe, fields, least
+from joinlib.spec.patterns import fix_of
+from joinlib.spec.schema import describe, fields, is_duration, least
 
+_ZERO = "is zero; write 10s, 500ms or 2h30m"
 Kind = TypeVar("Kind", bound=Model)
 
 
@@ -136,9 +137,8 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any], kind: t
             allowed = [word.strip(" '") for word in context["expected"].replace(" or ", ",").split(",")]
             return f"{given!r} is not one of {', '.join(allowed)}; {hint(str(given), allowed, 'choose from')}"
         case "string_pattern_mismatch":
-            return (
-                f"{given!r} does not fit; {_PATTERNS.get(context['pattern'], 'write ' + context['pattern'])}"
-            )
+            shown = "this" if _secret(place) else repr(given)
+            return f"{shown} does not fit; {fix_of(context['pattern'])}"
         case "value_error":
             return str(context["error"])
         case "model_type" | "model_attributes_type" | "dict_type":
@@ -150,18 +150,26 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any], kind: t
 
 
 def _of_type(error: ErrorDetails, place: Place, kind: type[Model]) -> str:
-    given, named = error["input"], str(place[-1] if place else "")
+    given = error["input"]
     match error["type"]:
         case "tuple_type" | "list_type":
             return f"should be a list{_described(place, kind)}; write [...]"
-        case "path_type" | "string_type" if named.endswith(("Env", "File")):
-            return "should be text"  # who writes a secret in place of its name is not to find it in an error
+        case "path_type" | "string_type" if _secret(place):
+            return "should be text"
         case "path_type":
             return f"{given!r} is no path; write text, such as data/orders"
         case "string_type":
             return f"{given!r} is no text; write it in quotes" if _scalar(given) else "should be text"
+        case "greater_than" | "greater_than_equal" if is_duration(place, kind):
+            low = error["ctx"].get("ge")
+            return f"is less than {duration(low)}; write {duration(low)} or more" if low else _ZERO
         case _:
             return error["msg"].replace("Input should be", "should be", 1)
+
+
+def _secret(place: Place) -> bool:
+    """Return whether a field names a secret: who writes it in place of its name is not to find it in an error."""
+    return bool(place) and str(place[-1]).endswith(("Env", "File"))
 
 
 def _described(place: Place, kind: type[Model]) -> str:
@@ -175,11 +183,3 @@ def _written(least: str) -> str:
 
 def _scalar(given: object) -> bool:
     return not isinstance(given, dict | list | None)
-
-
-_PATTERNS = {
-    r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "write lower-case letters, digits and '-', such as late-orders",
-    r"\S": "write a SELECT",
-    FUNCTION: "write MODULE:FUNCTION, such as scoring:score",
-    SIGN: "write one ASCII character, and no line break",
-}

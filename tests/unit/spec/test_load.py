@@ -7,6 +7,9 @@ import pytest
 
 from joinlib.errors import SpecError
 from joinlib.spec import StreamJoin, load, parse
+from joinlib.spec.base import Model
+from joinlib.spec.cases import Cases
+from joinlib.spec.patterns import PATTERNS
 
 TEXT = """\
 apiVersion: streamjoin.dev/v1alpha1
@@ -197,6 +200,41 @@ def test_a_model_can_be_sent_and_written() -> None:
             "16: spec.output.noop.a: unknown field; there is none here",
         ),
         (
+            "retention: 7d",
+            "retention: 0s",
+            "17: spec.join.retention: is zero; write 10s, 500ms or 2h30m",
+        ),
+        (
+            "files: {path: out}",
+            "kafka: {bootstrapServers: 'k:9092', topic: t, transactionTimeout: 0s}",
+            "16: spec.output.kafka.transactionTimeout: is less than 1s; write 1s or more",
+        ),
+        (
+            "files: {path: out}",
+            "kafka: {bootstrapServers: 'k:9092', topic: 'my topic'}",
+            "16: spec.output.kafka.topic: 'my topic' does not fit; write letters, digits, '.', '_' and '-', at most 249",
+        ),
+        (
+            "checkpoint: {path: checkpoint}",
+            "checkpoint: {path: checkpoint, reset: 'a b'}",
+            "18: spec.checkpoint.reset: 'a b' does not fit; write letters, digits, '.', '_' and '-', at most 63",
+        ),
+        (
+            "checkpoint: {path: checkpoint}",
+            "checkpoint: {path: checkpoint}\n  driver: {cpuRequest: 1.5}",
+            "19: spec.driver.cpuRequest: 1.5 is no text; write it in quotes",
+        ),
+        (
+            "checkpoint: {path: checkpoint}",
+            "checkpoint: {path: checkpoint}\n  driver: {cpuRequest: '1.5'}",
+            "19: spec.driver.cpuRequest: '1.5' does not fit; write 2 or 500m",
+        ),
+        (
+            "checkpoint: {path: checkpoint}",
+            "checkpoint: {path: checkpoint}\n  image: a b",
+            "19: spec.image: 'a b' does not fit; write it without spaces, such as registry.example/streamjoin:1",
+        ),
+        (
             "    payments:",
             "    2pay:",
             "11: spec.inputs.2pay: '2pay' is not a name for an input; write letters, digits and '_', as SQL does",
@@ -235,7 +273,7 @@ def test_a_model_can_be_sent_and_written() -> None:
         (
             "path: out",
             "path: out, compact: {every: 0s}",
-            "16: spec.output.files.compact.every: should be greater than 0",
+            "16: spec.output.files.compact.every: is zero; write 10s, 500ms or 2h30m",
         ),
         (
             "files: {path: data/orders}",
@@ -418,10 +456,10 @@ def test_keys_are_text() -> None:
     assert files is not None
     assert files.csv.null == "NONE"
     assert found.metadata.labels == {"on": "x", "yes": "y", "null": "z"}
-    kafka = "{bootstrapServers: 'k:9092', topic: t, format: csv, csv: {header: false, null: NONE}}"
+    kafka = "{bootstrapServers: 'k:9092', topic: t, format: csv, csv: {null: NONE}}"
     read = model(TEXT.replace("files: {path: data/orders}", f"kafka: {kafka}")).spec.inputs["orders"].kafka
     assert read is not None
-    assert read.csv.null == "NONE"
+    assert (read.csv.null, read.csv.header) == ("NONE", False)
 
 
 def test_aliases_cost_nothing() -> None:
@@ -467,6 +505,10 @@ def test_postgres_is_a_table() -> None:
         ("security: {certFile: c.crt}", "security: certFile and keyFile belong together"),
         ("security: {mode: disable, certFile: c, keyFile: k}", "security: certFile and keyFile need TLS"),
         ("security: {mode: prefer}", "security.mode"),
+        (
+            "passwordFile: p, passwordEnv: P",
+            "passwordFile: and passwordEnv, P, are two passwords; remove one of them",
+        ),
     ],
 )
 def test_security_of_postgres(given: str, said: str) -> None:
@@ -478,12 +520,21 @@ def test_security_of_postgres(given: str, said: str) -> None:
     assert said in str(refused.value)
 
 
+def test_a_stream_of_postgres_follows_changes() -> None:
+    """Else it is a table, and the field that makes it a stream is named."""
+    table = "{role: stream, schema: id BIGINT, postgres: {host: db, database: d, user: u, table: t}}"
+    start, stop = TEXT.index("    payments:\n"), TEXT.index("  output:")
+    with pytest.raises(SpecError, match=r"role: is a stream for .* changes; add postgres\.changes, or"):
+        model(f"{TEXT[:start]}    payments: {table}\n{TEXT[stop:]}")
+
+
 def test_a_connection_string_says_it_all() -> None:
-    """TLS too: two places could contradict each other."""
-    table = "postgres: {uriEnv: SHOP, table: payments, security: {mode: disable}}"
-    text = TEXT.replace("      eventTime: {column: at}\n      generator: {rows: 10}", f"      {table}")
-    with pytest.raises(SpecError, match=r"postgres\.security: stands in the connection string of uriEnv"):
-        model(text)
+    """TLS and the password too: two places could contradict each other."""
+    for name, given in (("security", "{mode: disable}"), ("passwordFile", "p")):
+        table = f"postgres: {{uriEnv: SHOP, table: payments, {name}: {given}}}"
+        text = TEXT.replace("      eventTime: {column: at}\n      generator: {rows: 10}", f"      {table}")
+        with pytest.raises(SpecError, match=rf"postgres\.{name}: stands in the connection string of uriEnv"):
+            model(text)
 
 
 @pytest.mark.parametrize(("field", "given"), [("passwordEnv", "71423"), ("passwordFile", "71423")])
@@ -495,3 +546,28 @@ def test_a_secret_in_place_of_its_name_is_in_no_error(field: str, given: str) ->
     with pytest.raises(SpecError) as error:
         parse(text, "secret.yaml", Path())
     assert field in str(error.value) and given not in str(error.value)
+
+
+def test_a_secret_in_place_of_its_variable_is_in_no_error() -> None:
+    """Also where it is no name of a variable."""
+    security = "{protocol: SASL_SSL, mechanism: PLAIN, usernameEnv: U, passwordEnv: 's3cret!'}"
+    with pytest.raises(SpecError) as error:
+        model(
+            TEXT.replace(
+                "files: {path: data/orders}",
+                f"kafka: {{topic: t, bootstrapServers: 'k:9092', security: {security}}}",
+            )
+        )
+    assert "security.passwordEnv: this does not fit; write letters, digits and '_'" in str(error.value)
+    assert "s3cret" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [StreamJoin, Cases])
+def test_every_pattern_has_words(kind: type[Model]) -> None:
+    """No mistake is told by a regular expression."""
+    found: list[object] = [kind.model_json_schema()]
+    while found:
+        node = found.pop()
+        found += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        if isinstance(node, dict) and isinstance(node.get("pattern"), str):
+            assert node["pattern"] in PATTERNS

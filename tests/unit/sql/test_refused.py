@@ -54,6 +54,11 @@ REFUSED = [
         (1, 10),
         "leaves no",
     ),
+    (
+        "SELECT o.at AT TIME ZONE 'Europe/Oslo' AS x FROM orders o JOIN ships s ON o.id = s.id",
+        (1, 8),
+        "AT TIME ZONE is not supported; write from_utc_timestamp(time, 'Europe/Oslo')",
+    ),
     # clauses
     (O_S + " ORDER BY o.id", (1, 70), "ORDER BY has no meaning for a stream"),
     (O_S + " LIMIT 5", (1, 67), "LIMIT has no meaning for a stream"),
@@ -109,7 +114,7 @@ REFUSED = [
         "at most two inputs",
     ),
     ("SELECT o.id FROM orders o CROSS JOIN ships s", (1, 38), "every row would match every other"),
-    ("SELECT o.id FROM orders o LEFT JOIN ships s", (1, 37), "only INNER JOIN works without one"),
+    ("SELECT o.id FROM orders o LEFT JOIN ships s", (1, 37), "this join has no ON; write ON with a condition"),
     ("SELECT o.id FROM orders o NATURAL JOIN ships s", (1, 40), "write USING (...)"),
     ("SELECT o.id FROM orders o JOIN ships s USING (day)", (1, 47), "s has no column day"),
     (O_S + " JOIN pays p ON p.ref = s.carrier", (1, 66), "have no key in common"),

@@ -43,7 +43,7 @@ _HEAD = """\
 _PLUGIN = """
 ## The plugin of kubectl
 
-`pip install 'streamjoin[kubernetes]'` also installs `kubectl-streamjoin`, which kubectl finds by its name. It asks the
+`pip install '.[kubernetes]'` in a checkout also installs `kubectl-streamjoin`, which kubectl finds by its name. It asks the
 cluster of the kubeconfig, with the rights of whoever runs it."""
 _VALUES = {int: "NUMBER", float: "NUMBER", Path: "PATH", str: "TEXT"}
 

@@ -59,8 +59,9 @@ _WRITTEN = {
 _RULES = """\
 ## Rules over several fields
 
-`streamjoin validate` checks all of them, and more that need the SQL or the columns. Kubernetes checks those below when the
-document is applied."""
+Kubernetes checks these when the document is applied. `streamjoin validate` checks those that do not need a cluster, and more
+that need the SQL or the columns; the length of names, the least memory of executors, paths on volumes, and that there is
+one output, are checked by the cluster alone."""
 
 
 def made() -> str:
@@ -177,6 +178,8 @@ def _default(field: str, node: Node, parent: Node) -> str:
     value = node.get("default")
     if value is None or value == []:
         return ""
+    if "Absent: " in node.get("description", ""):
+        return "see Meaning"
     return code(value if isinstance(value, str) and value else json.dumps(value))
 
 

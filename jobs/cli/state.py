@@ -94,7 +94,7 @@ def _listed(known: Sequence[StateTable], states: Path, batch: int) -> Iterator[s
     for one in known:
         count = sum(part.num_rows for part in rows(states, batch, one))
         columns = ", ".join(f"{field.name} {type_name(field.type)}" for field in one.schema)
-        kept = "forever" if one.side.hold_us is None else f"{signed(one.side.hold_us)} of event time"
+        kept = signed(one.side.hold_us) + (" of event time" if one.side.hold_us is not None else "")
         yield f"{one.name}: {words.rows(count)} of stage {one.stage}, kept {kept}"
         yield f"  {columns}"
 

@@ -111,7 +111,7 @@ def _cluster(namespace: str | None, context: str | None) -> "ClusterNamespace":
     try:
         from jobs.kubectl.cluster import ClusterNamespace
     except ImportError as error:
-        msg = "the client of Kubernetes is missing; install streamjoin[kubernetes]"
+        msg = "the client of Kubernetes is missing; pip install '.[kubernetes]' in a checkout"
         raise StreamJoinError(msg) from error
     return ClusterNamespace(namespace, context)
 

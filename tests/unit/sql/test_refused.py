@@ -114,7 +114,11 @@ REFUSED = [
         "at most two inputs",
     ),
     ("SELECT o.id FROM orders o CROSS JOIN ships s", (1, 38), "every row would match every other"),
-    ("SELECT o.id FROM orders o LEFT JOIN ships s", (1, 37), "this join has no ON; write ON with a condition"),
+    (
+        "SELECT o.id FROM orders o LEFT JOIN ships s",
+        (1, 37),
+        "this join has no ON; write ON with a condition",
+    ),
     ("SELECT o.id FROM orders o NATURAL JOIN ships s", (1, 40), "write USING (...)"),
     ("SELECT o.id FROM orders o JOIN ships s USING (day)", (1, 47), "s has no column day"),
     (O_S + " JOIN pays p ON p.ref = s.carrier", (1, 66), "have no key in common"),

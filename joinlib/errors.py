@@ -2,7 +2,8 @@
 
     StreamJoinError
     ├── SpecError      the user's mistake: file, SQL, schema or data do not fit; retrying cannot help
-    │   └── SqlError   the same, at a line and column of the SQL
+    │   ├── SqlError   the same, at a line and column of the SQL
+    │   └── ConditionError  a condition that is asked of a job cannot be: the mistake is in no file
     ├── InputError     an input cannot be read: a file is damaged, has changed or does not fit its schema
     ├── NotReady       try again later: another process holds the checkpoint, a resource is missing
     ├── StateError     the stored state is damaged or belongs to another query: stop, nothing was joined
@@ -51,6 +52,13 @@ class SqlError(SpecError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (SqlError, (self.message, self.line, self.column, self.view))
+
+
+class ConditionError(SpecError):
+    """A condition that is asked from outside of a spec cannot be."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"CONDITION: {message}")
 
 
 @contextmanager

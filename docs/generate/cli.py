@@ -43,7 +43,7 @@ _HEAD = """\
 _PLUGIN = """
 ## The plugin of kubectl
 
-`pip install 'streamjoin[kubernetes]'` also installs `kubectl-streamjoin`, which kubectl finds by its name. It asks the
+`pip install '.[kubernetes]'` in a checkout also installs `kubectl-streamjoin`, which kubectl finds by its name. It asks the
 cluster of the kubeconfig, with the rights of whoever runs it."""
 _VALUES = {int: "NUMBER", float: "NUMBER", Path: "PATH", str: "TEXT"}
 
@@ -64,7 +64,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
     parameters = [p for p in command.params if p.name != "help"]
     arguments = [p for p in parameters if p.param_type_name == "argument"]
     options = [p for p in parameters if p.param_type_name == "option"]
-    words = [f"{p.metavar or p.name.upper()}{'...' if p.nargs == -1 else ''}" for p in arguments]
+    words = [f"{_argument(p)}{'...' if p.nargs == -1 else ''}" for p in arguments]
     yield f"\n## `{name}`\n"
     yield " ".join(command.help.split())
     yield "\n```text"
@@ -78,9 +78,14 @@ def _command(name: str, command: Any) -> Iterator[str]:
 
 def _written(parameter: Any, hints: Mapping[str, Any]) -> str:
     if parameter.param_type_name == "argument":
-        return str(parameter.metavar or parameter.name.upper())
+        return _argument(parameter)
     words = ", ".join(parameter.opts)
     return words if parameter.is_flag else f"{words} {parameter.metavar or _value(hints[parameter.name])}"
+
+
+def _argument(parameter: Any) -> str:
+    name = str(parameter.metavar or parameter.name.upper())
+    return name if parameter.required else f"[{name}]"
 
 
 def _value(kind: Any) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 from docs.generate.markdown import code, page, table
 from joinlib.spec import json_schema
 from joinlib.spec.base import QUANTITY
-from joinlib.spec.cel import PATTERNS, rules
+from joinlib.spec.cel import rules
 from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.duration import UNITS_US
+from joinlib.spec.patterns import PATTERNS
 
 Node = dict[str, Any]
 _HEAD = """\
@@ -19,9 +20,10 @@ _HEAD = """\
 
 <!-- Made by docs/build from joinlib/spec; edit the models, not this page. -->
 
-A spec is one YAML document of kind `StreamJoin`. `streamjoin validate FILE` checks it, and `streamjoin schema`
-prints its JSON schema for editors. A field that is not listed here is an error. The same document runs on a
-laptop and on Kubernetes; fields that only matter on Kubernetes say so.
+A spec is one YAML document of kind `StreamJoin`; documents of other kinds beside it in a file, such as claims, are left
+to `kubectl`. `streamjoin validate FILE` checks it, and `streamjoin schema` prints its JSON schema for editors. A field
+that is not listed here is an error. Keys are text, whatever YAML would read: only for `kubectl` does `null:` need
+quotes. The same document runs on a laptop and on Kubernetes; fields that only matter on Kubernetes say so.
 
 A small spec:
 
@@ -57,8 +59,9 @@ _WRITTEN = {
 _RULES = """\
 ## Rules over several fields
 
-`streamjoin validate` checks all of them, and more that need the SQL or the columns. Kubernetes checks those below when the
-document is applied."""
+Kubernetes checks these when the document is applied. `streamjoin validate` checks those that do not need a cluster, and more
+that need the SQL or the columns; the length of names, the least memory of executors, paths on volumes, and that there is
+one output, are checked by the cluster alone."""
 
 
 def made() -> str:
@@ -175,6 +178,8 @@ def _default(field: str, node: Node, parent: Node) -> str:
     value = node.get("default")
     if value is None or value == []:
         return ""
+    if "Absent: " in node.get("description", ""):
+        return "see Meaning"
     return code(value if isinstance(value, str) and value else json.dumps(value))
 
 

@@ -162,8 +162,8 @@ def _aggregates() -> Iterator[str]:
         rows.append((code(text), t.name(column.type), meaning))
     yield from table(("Aggregate", "Type here", "Meaning"), rows)
     yield (
-        f"Not supported: {', '.join(code(name) for name in sorted(set(AGGREGATES) - set(SUPPORTED)))};"
-        " nor `DISTINCT` in those that order values, such as `median`."
+        f"Only with an order, as in `first(x ORDER BY t)`: {', '.join(map(code, sorted(set(AGGREGATES) - set(SUPPORTED))))}."
+        " Not supported: `DISTINCT` in those that order values, such as `median`."
     )
 
 

@@ -7,12 +7,14 @@ when they run: `validate` starts without Spark.
 
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jobs.terminal import say
+from jobs.usage import Usage
 from joinlib.errors import StreamJoinError, exit_code
 from joinlib.lean import lean
 
@@ -30,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+command = partial(app.command, cls=Usage)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A spec file (YAML).", show_default=False)]
 
@@ -38,7 +41,7 @@ Condition = Annotated[
     str,
     typer.Argument(
         metavar="CONDITION",
-        help="SQL over columns of an input or of the output, such as 'order_id = 4711'.",
+        help="SQL over columns of an input, or of the output where they are columns of an input, such as 'order_id = 4711'.",
         show_default=False,
     ),
 ]
@@ -58,7 +61,7 @@ def streamjoin() -> None:
     lean()
 
 
-@app.command()
+@command()
 def validate(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE", help="Spec files (YAML).", show_default=False)
@@ -93,7 +96,7 @@ def _registered(document: "StreamJoin") -> "Iterator[str]":
             yield f"{name}: {ddl.to_ddl(given.arrow_schema)}"
 
 
-@app.command()
+@command()
 def plan(
     file: File,
     form: Annotated[Form, typer.Option("--format", help="For people, programs, or a picture.")] = Form.text,
@@ -115,6 +118,11 @@ def plan(
     ] = None,
 ) -> None:
     """Show how a spec's SQL is run, what is stored for how long, and why."""
+    if form is not Form.text and (diff is not None or alternatives):
+        other = "--alternatives" if diff is None else "--diff"
+        raise typer.BadParameter(
+            f"{form} is a form of the plan; {other} is text: leave one out", param_hint="--format"
+        )
     if diff is not None:
         _show_change(diff, file)
         return
@@ -171,7 +179,7 @@ def planned(file: Path) -> "tuple[StreamJoin, Pipeline]":
     return document, pipeline
 
 
-@app.command()
+@command()
 def lineage(file: File) -> None:
     """Print what a spec reads and writes, and of which columns each column is made, as an event of OpenLineage."""
     import json
@@ -185,7 +193,7 @@ def lineage(file: File) -> None:
     typer.echo(json.dumps(job_event(about, datetime.now(UTC)), indent=2))
 
 
-@app.command("test")
+@command("test")
 def run_cases(
     file: File,
     cases: Annotated[
@@ -221,7 +229,7 @@ def run_cases(
         raise typer.Exit(2)
 
 
-@app.command()
+@command()
 def run(
     file: File,
     until_done: Annotated[
@@ -275,7 +283,7 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-@app.command()
+@command()
 def status(file: File) -> None:
     """Show what a spec's checkpoint holds and whether a run is alive, without starting Spark."""
     from jobs.cli.status import status
@@ -284,7 +292,7 @@ def status(file: File) -> None:
     say(status(load(file)))
 
 
-@app.command()
+@command()
 def whynot(file: File, condition: Condition) -> None:
     """Say for each input whether rows came that meet a condition, and what became of each."""
     from jobs.cli import why
@@ -296,7 +304,7 @@ def whynot(file: File, condition: Condition) -> None:
         say(why.whynot(document, condition))
 
 
-@app.command()
+@command()
 def why(file: File, condition: Condition) -> None:
     """Show for each row of the result that meets a condition the rows of inputs that it was made of."""
     from jobs.cli import why
@@ -308,26 +316,30 @@ def why(file: File, condition: Condition) -> None:
         say(why.why(document, condition))
 
 
-@app.command()
+@command()
 def state(
     file: File,
     sql: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SELECT]", help="A query; absent: list the tables that there are.", show_default=False
+            metavar="SELECT", help="A query; absent: list the tables that there are.", show_default=False
         ),
     ] = None,
 ) -> None:
     """Query the rows that a checkpoint stores, while the job runs."""
     from rich.console import Console
 
-    from jobs.cli.state import state
+    from jobs.cli.state import state, stored
     from joinlib.registered import load
+    from joinlib.spec import telling_of
 
-    state(load(file), sql, Console(width=None if sys.stdout.isatty() else 160))
+    document = load(file)
+    with telling_of(file):
+        known = stored(document)
+    state(document, known, sql, Console(width=None if sys.stdout.isatty() else 160))
 
 
-@app.command()
+@command()
 def report(
     file: File,
     output: Annotated[
@@ -342,7 +354,7 @@ def report(
     say(f"written: {report(load(file), output)}; look at it before you pass it on")
 
 
-@app.command()
+@command()
 def restore(
     file: File,
     to_batch: Annotated[
@@ -359,7 +371,7 @@ def restore(
     say(restore(load(file), to_batch))
 
 
-@app.command()
+@command()
 def fork(
     file: File,
     new: Annotated[
@@ -379,7 +391,7 @@ def fork(
         say(fork(first, second))
 
 
-@app.command()
+@command()
 def compare(
     one: Annotated[Path, typer.Argument(metavar="A", help="A spec file (YAML).", show_default=False)],
     other: Annotated[Path, typer.Argument(metavar="B", help="A spec file (YAML).", show_default=False)],
@@ -394,7 +406,7 @@ def compare(
         raise typer.Exit(2)
 
 
-@app.command()
+@command()
 def scale(
     file: File,
     simulate: Annotated[
@@ -427,12 +439,12 @@ def scale(
         scale.plot(policy, ticks, plot)
 
 
-@app.command()
+@command()
 def sql(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]", help="A spec file (YAML), whose inputs and views are there.", show_default=False
+            metavar="FILE", help="A spec file (YAML), whose inputs and views are there.", show_default=False
         ),
     ] = None,
     inputs: Annotated[
@@ -466,7 +478,7 @@ def sql(
         raise typer.Exit(2)
 
 
-@app.command()
+@command()
 def schema() -> None:
     """Print the JSON schema of a spec file, for editors."""
     import json

@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from jobs.cli.summary import near
-from joinlib.checkpoint.identity import begun, refusals
+from joinlib.checkpoint.identity import begun, refusals, units_of
 from joinlib.checkpoint.planned import plan_of
+from joinlib.deploy import API_VERSION, KIND
 from joinlib.errors import SpecError
 from joinlib.model.fingerprint import as_json, compare
 from joinlib.plan import Pipeline
@@ -25,21 +26,24 @@ _WHERE = (
     "spec.checkpoint.path",
     "spec.checkpoint.reset",
 )  # whether it is the same state at all, see `_notes`
+_UNITS = "spec.join.units"
 
 
 @dataclass(frozen=True)
 class FieldChange:
     """A field that differs, and why the state cannot follow it alone.
 
-    `reasons`: None where the field alone makes no spec that could be run.
+    `reasons`: None where the field alone makes no spec that could be run. `elsewhere`: it names the folder of the state.
     """
 
     text: str
     reasons: tuple[str, ...] | None
+    elsewhere: bool = False
 
     @property
     def lines(self) -> Iterator[str]:
         verdict = "with others" if self.reasons is None else "new state" if self.reasons else "goes on"
+        verdict = "elsewhere" if self.elsewhere else verdict
         yield f"{verdict:<12} {self.text}"
         yield from (f"{'':<12}   {reason}" for reason in self.reasons or ())
 
@@ -67,16 +71,12 @@ def differ(old: StreamJoin, new: StreamJoin) -> SpecChange:
         SpecError: One of them cannot be run.
     """
     before, after = flat(old), flat(new)
-    changed = [
-        place
-        for place in sorted({*before, *after})
-        if before.get(place) != after.get(place) and place not in _WHERE
-    ]
+    changed = [place for place in sorted({*before, *after}) if before.get(place) != after.get(place)]
     judge = _Judge(old)
-    found = tuple(
-        FieldChange(_told(place, before, after), judge.alone(before, place, after)) for place in changed
-    )
-    return SpecChange(found, judge.reasons(new), tuple(_notes(old, new)))
+    found = tuple(judge.field(before, place, after) for place in changed)
+    reasons = judge.reasons(new)
+    divided = () if reasons else judge.divided(new)
+    return SpecChange(found, reasons, (*divided, *_notes(old, new)))
 
 
 class _Judge:
@@ -92,7 +92,24 @@ class _Judge:
             return tuple(refusals(self._folder, pipeline))
         return tuple(compare(as_json(self._old), as_json(pipeline)))
 
-    def alone(self, before: Fields, place: str, after: Fields) -> tuple[str, ...] | None:
+    def divided(self, new: StreamJoin) -> tuple[str, ...]:
+        """Say it if the state is in other units than it will be."""
+        if not begun(self._folder):
+            return ()
+        was, now = units_of(self._folder), plan_of(new, self._folder).units
+        if was == now:
+            return ()
+        said = f"the state is divided when NEW starts: join.units was {was} and is {now}"
+        return (f"{said}; no batch before that can be restored then",)
+
+    def field(self, before: Fields, place: str, after: Fields) -> FieldChange:
+        """Return the change of a field."""
+        text = _told(place, before, after)
+        if place in _WHERE:
+            return FieldChange(text, (), elsewhere=True)
+        return FieldChange(text, self._alone(before, place, after))
+
+    def _alone(self, before: Fields, place: str, after: Fields) -> tuple[str, ...] | None:
         """Return why the state cannot follow this field; None if it cannot be changed alone."""
         fields = {name: value for name, value in before.items() if name != place}
         try:
@@ -113,11 +130,17 @@ def _notes(old: StreamJoin, new: StreamJoin) -> Iterator[str]:
 
 
 def flat(document: StreamJoin) -> dict[str, Any]:
-    """Return the fields of a spec as a file has them, by their places; lists are kept whole."""
-    spec = document.model_dump(mode="json", by_alias=True, exclude_defaults=True)["spec"]
+    """Return the fields of a file as it has them, by their places; lists, and labels, are kept whole."""
+    whole = document.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    spec = whole["spec"]
+    join = document.spec.join
+    if "units" in join.model_fields_set:  # also the default: absent are those of the checkpoint
+        spec.setdefault("join", {})["units"] = join.units
     for name in ("sql", "output") if document.spec.outputs else ():
         del spec[name]
-    return dict(_flat(spec, "spec"))
+    return {f"metadata.{name}": value for name, value in whole["metadata"].items()} | dict(
+        _flat(spec, "spec")
+    )
 
 
 def _flat(value: Any, place: str) -> Iterator[tuple[str, Any]]:
@@ -137,11 +160,12 @@ def _deep(fields: Fields) -> StreamJoin:
         for step in path:
             node = node.setdefault(step, {})
         node[last] = value
-    head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "one-field"}}
+    head = {"apiVersion": API_VERSION, "kind": KIND}
     return StreamJoin.model_validate(head | root, by_alias=True, by_name=False)
 
 
 def _told(place: str, before: Fields, after: Fields) -> str:
-    was, now = (str(fields.get(place, _ABSENT)) for fields in (before, after))
+    absent = "absent" if place == _UNITS else _ABSENT
+    was, now = (str(fields.get(place, absent)) for fields in (before, after))
     short = max(len(was), len(now)) <= _SHOWN and "\n" not in was + now
     return f"{place}: {was} -> {now}" if short else f"{place} changed"

@@ -39,20 +39,28 @@ Read = TypeVar("Read")
 ROWS = 100  # shown of a result
 
 
-def state(document: StreamJoin, sql: str | None, console: "Console") -> None:
+def stored(document: StreamJoin) -> list[StateTable]:
+    """Return the tables that the state of a job has.
+
+    Raises:
+        SpecError: There is no state, or none that is rows of inputs.
+    """
+    pipeline = plan_of(document)
+    check_known(document.spec.checkpoint.folder, pipeline)
+    if known := tables(pipeline):
+        return known
+    raise SpecError("the query stores no rows of inputs: groups and window functions are not shown")
+
+
+def state(document: StreamJoin, known: Sequence[StateTable], sql: str | None, console: "Console") -> None:
     """Print the rows of a query over the state, or without one which tables there are.
 
     Raises:
-        SpecError: There is no state, or the query cannot be run.
+        SpecError: The query cannot be run.
     """
     from jobs.cli.screen import table
 
     checkpoint = document.spec.checkpoint.folder
-    pipeline = plan_of(document)
-    check_known(checkpoint, pipeline)
-    known = tables(pipeline)
-    if not known:
-        raise SpecError("the query stores no rows of inputs: groups and window functions are not shown")
     if sql is None:
         lines, _ = _steady(checkpoint, lambda batch: list(_listed(known, checkpoint / "state", batch)))
         console.print("\n".join(lines), highlight=False, markup=False)
@@ -86,7 +94,7 @@ def _listed(known: Sequence[StateTable], states: Path, batch: int) -> Iterator[s
     for one in known:
         count = sum(part.num_rows for part in rows(states, batch, one))
         columns = ", ".join(f"{field.name} {type_name(field.type)}" for field in one.schema)
-        kept = "for ever" if one.side.hold_us is None else f"{signed(one.side.hold_us)} of event time"
+        kept = signed(one.side.hold_us) + (" of event time" if one.side.hold_us is not None else "")
         yield f"{one.name}: {words.rows(count)} of stage {one.stage}, kept {kept}"
         yield f"  {columns}"
 
@@ -98,16 +106,17 @@ def _asked(sql: str, known: Sequence[StateTable]) -> list[StateTable]:
     """Return the tables that a query reads."""
     tree = parse_query(sql)
     own = {one.alias.lower() for one in tree.find_all(exp.CTE)}
-    named = {one.name.lower(): one.name for one in tree.find_all(exp.Table) if one.name.lower() not in own}
-    there = {one.name.lower(): one for one in known}
+    read = [one for one in tree.find_all(exp.Table) if one.name.lower() not in own]
+    there, names = {one.name.lower(): one for one in known}, [one.name for one in known]
+    for table in read:
+        if not isinstance(table.this, exp.Identifier):
+            raise SpecError(f"{table.this.sql()} is no table of the state; {hint('', names, 'tables')}")
+    named = {one.name.lower(): one.name for one in read}
     if not named:
-        raise SpecError(
-            f"the query reads no table of the state; {hint('', [one.name for one in known], 'there is')}"
-        )
+        raise SpecError(f"the query reads no table of the state; {hint('', names, 'tables')}")
     for lower, name in named.items():
         if lower not in there:
-            names = [one.name for one in known]
-            raise SpecError(f"the state has no table {name}; {hint(name, names, 'there is')}")
+            raise SpecError(f"the state has no table {name}; {hint(name, names, 'tables')}")
     return [there[lower] for lower in named]
 
 

@@ -4,12 +4,14 @@ kubectl finds the program by its name, `kubectl-streamjoin`, and it asks with th
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jobs.terminal import say
+from jobs.usage import Usage
 from joinlib.errors import StreamJoinError, exit_code
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+command = partial(app.command, cls=Usage)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A StreamJoin.", show_default=False)]
 Namespace = Annotated[
@@ -34,7 +37,7 @@ Context = Annotated[
 ]
 
 
-@app.command()
+@command()
 def status(name: Name, namespace: Namespace = None, context: Context = None) -> None:
     """Show what a job does and what is wrong with it: conditions, figures, decisions of scaling, events."""
     from jobs.kubectl.words import lines
@@ -43,7 +46,7 @@ def status(name: Name, namespace: Namespace = None, context: Context = None) -> 
     say("\n".join(lines(cluster.get(name), cluster.events(name))))
 
 
-@app.command()
+@command()
 def logs(
     name: Name,
     namespace: Namespace = None,
@@ -59,7 +62,7 @@ def logs(
         say(line)
 
 
-@app.command()
+@command()
 def scale(
     name: Name,
     executors: Annotated[
@@ -74,21 +77,21 @@ def scale(
     say(f"{name}: {'as scaling decides' if executors is None else f'{executors} executors'}")
 
 
-@app.command()
+@command()
 def suspend(name: Name, namespace: Namespace = None, context: Context = None) -> None:
     """Stop a job after its batch; all state is kept."""
     _cluster(namespace, context).patch(name, {"suspend": True})
     say(f"{name}: suspended")
 
 
-@app.command()
+@command()
 def resume(name: Name, namespace: Namespace = None, context: Context = None) -> None:
     """Let a suspended job go on where it was."""
     _cluster(namespace, context).patch(name, {"suspend": False})
     say(f"{name}: resumed")
 
 
-@app.command()
+@command()
 def report(
     name: Name,
     namespace: Namespace = None,
@@ -109,7 +112,7 @@ def _cluster(namespace: str | None, context: str | None) -> "ClusterNamespace":
     try:
         from jobs.kubectl.cluster import ClusterNamespace
     except ImportError as error:
-        msg = "the client of Kubernetes is missing; install streamjoin[kubernetes]"
+        msg = "the client of Kubernetes is missing; pip install '.[kubernetes]' in a checkout"
         raise StreamJoinError(msg) from error
     return ClusterNamespace(namespace, context)
 

@@ -83,7 +83,7 @@ class Grouping:
     having: Expr | None
     select: tuple[tuple[str, Expr], ...]
     changelog: bool = False  # the result's rows end with a weight: -1 takes a group's row back, +1 gives it
-    # None: groups are final when the inputs are closed; groups that come out at once are kept for ever.
+    # None: groups are final when the inputs are closed; groups that come out at once are kept forever.
     release: Release | None = None
     changes: bool = False  # joined rows end with a weight, which may be negative
 

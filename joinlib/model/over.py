@@ -106,7 +106,7 @@ class Over:
     top: tuple[str, int] | None = None
 
     # Rows come when the watermark reaches the time in the first column, and go when it reaches that in the second;
-    # None: they are there from the beginning, or for ever. There are no calls then.
+    # None: they are there from the beginning, or forever. There are no calls then.
     present: tuple[str | None, str | None] | None = None
 
     @property

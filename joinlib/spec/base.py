@@ -133,6 +133,9 @@ def _folder(value: Path, info: ValidationInfo) -> Path:
 
 
 def _local(value: object) -> object:
+    if isinstance(value, str) and value.startswith("file:"):
+        msg = f"{value!r} is a URL; write the path alone: {value.removeprefix('file:').removeprefix('//') or 'data/orders'}"
+        raise ValueError(msg)
     if isinstance(value, str) and "://" in value:
         msg = f"{value!r} is on an object store, which is not supported yet; name a local or shared folder"
         raise ValueError(msg)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from joinlib.errors import SpecError
 from joinlib.spec.base import Duration, Model, Problem, refuse
@@ -56,6 +56,13 @@ Expected = Annotated[
 ]
 
 
+def _said(name: str) -> str:
+    if not name.strip():
+        msg = "is empty; write what the case shows"
+        raise ValueError(msg)
+    return name
+
+
 class CaseBatch(Model):
     """What arrives together, and what the result is after it."""
 
@@ -78,7 +85,7 @@ class CaseBatch(Model):
 class SpecCase(Model):
     """A story of a few rows."""
 
-    name: Annotated[str, StringConstraints(pattern=r"\S")] = Field(
+    name: Annotated[str, AfterValidator(_said)] = Field(
         description="What the case shows; tests are chosen by it."
     )
     batches: tuple[CaseBatch, ...] = Field(min_length=1, description="What arrives, batch after batch.")

@@ -1,4 +1,7 @@
-"""Reads a YAML text as plain values, with a line for every path into them."""
+"""Reads a YAML text as plain values, with a line for every path into them.
+
+Law: a key is text as it was written: `null` and `on` are names of fields and columns, not values.
+"""
 
 from collections.abc import Hashable, Iterator
 
@@ -8,38 +11,35 @@ from joinlib.spec.base import Problem
 
 Place = tuple[str | int, ...]
 DEEPEST = 100  # levels of a document; a spec has about ten
+_EMPTY = "tag:yaml.org,2002:null"
+_WORDS = frozenset(
+    {_EMPTY, "tag:yaml.org,2002:bool"}
+)  # what YAML reads as a value where it is written plainly
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses what is nested too deeply, before it exhausts Python's stack."""
+class NotOneError(Exception):
+    """A text holds several documents of a kind, or none."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
-        self._depth += 1
-        if self._depth > DEEPEST:
-            problem = f"is nested too deeply; write at most {DEEPEST} levels"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.peek_event().start_mark)
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self._depth -= 1
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 class Document:
-    """One YAML document. Lines are looked up on demand, so aliases cost nothing until they are needed.
+    """One YAML document; among several, the only one whose `kind` is the wanted one.
+
+    Lines are those of the text. They are looked up on demand, so aliases cost nothing until they are needed.
 
     Raises:
-        yaml.YAMLError: if the text is not a single YAML document.
+        yaml.YAMLError: if the text is not YAML, or several documents where no kind is wanted.
+        NotOneError: if no document is of the kind, or several are.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, kind: str = "") -> None:
         self._text = text
         loader = _Loader(text)
         try:
-            self._root: yaml.Node | None = loader.get_single_node()
+            self._root = _chosen(loader, kind) if kind else loader.get_single_node()
             self.doubles = list(_doubles(self._root))
             self.value: object = loader.construct_document(self._root) if self._root is not None else None
         finally:
@@ -66,6 +66,53 @@ class Document:
             marked, node = found
             mark = marked.start_mark
         return mark.line + 1 if mark is not None else 1
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads keys as they were written, and refuses what is nested too deeply before it exhausts Python's stack."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            problem = f"is nested too deeply; write at most {DEEPEST} levels"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.peek_event().start_mark)  # type: ignore[no-untyped-call]
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        for key, _ in node.value:
+            if key.tag in _WORDS and isinstance(key, yaml.ScalarNode):
+                key.tag = self.DEFAULT_SCALAR_TAG
+
+
+def _chosen(loader: _Loader, kind: str) -> yaml.Node | None:
+    """Return the only document, or the only one of a kind."""
+    documents = []
+    while loader.check_node():
+        documents.append(loader.get_node())
+    filled = [node for node in documents if node is not None and node.tag != _EMPTY]
+    if len(filled) <= 1:
+        return next(iter(filled), None)
+    found = [node for node in filled if _kind(node) == kind]
+    if len(found) != 1:
+        line = found[1].start_mark.line + 1 if found else 1
+        said = (
+            f"holds {len(found)} {kind}s; keep one" if found else f"holds {len(filled)} documents, no {kind}"
+        )
+        raise NotOneError(said, line)
+    return found[0]
+
+
+def _kind(node: yaml.Node) -> str:
+    found = _child(node, "kind")
+    return str(found[1].value) if found is not None else ""
 
 
 def _aligned(text: str, node: yaml.ScalarNode, line: int, column: int) -> int | None:

@@ -79,6 +79,12 @@ class Csv(Model):
         return self
 
 
+class MessageCsv(Csv):
+    """How messages that are a line of CSV each are written."""
+
+    header: bool = Field(default=False, description="False: messages have no header.")
+
+
 class Files(Model):
     """A folder of files, which may grow while the job runs."""
 
@@ -215,9 +221,8 @@ class KafkaTopics(KafkaConnection):
     registry: SchemaRegistry | None = Field(
         default=None, description="The registry of the messages' schemas. Only with format avro or protobuf."
     )
-    csv: Csv = Field(
-        default_factory=lambda: Csv(header=False),
-        description="How lines are written. Only with format csv; they have no header.",
+    csv: MessageCsv = Field(
+        default_factory=MessageCsv, description="How lines are written. Only with format csv."
     )
     debezium: Debezium = Field(
         default_factory=Debezium,
@@ -273,7 +278,7 @@ class KafkaTopics(KafkaConnection):
             return [Problem(("topics",), "names a topic twice; remove one")]
         if self.csv.header:
             return [Problem(("csv", "header"), "is true, but messages have no header; write header: false")]
-        if self.format != "csv" and self.csv != Csv(header=False):
+        if self.format != "csv" and self.csv != MessageCsv():
             return [Problem(("csv",), f"is for format csv, but format is {self.format}; remove one of them")]
         if self.format != "debezium" and self.debezium != Debezium():
             said = f"is for format debezium, but format is {self.format}; remove one of them"
@@ -510,6 +515,9 @@ class Input(Model):
         if self.files and self.files.done != "keep" and self.role == "table":
             return [Problem(("files", "done"), "is for streams: a table is read again; remove it")]
         if self.role is not None and self.role not in allowed.get(given[0], ("stream",)):
+            if self.postgres and self.role == "stream":
+                said = "is a stream for what follows a table's changes; add postgres.changes, or remove role"
+                return [Problem(("role",), said)]
             return [
                 Problem(("role",), f"{given[0]} cannot be a {self.role}; remove role, or use another source")
             ]

@@ -13,15 +13,18 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from joinlib.deploy import KIND
 from joinlib.errors import SpecError
-from joinlib.spec.base import VARIABLE, Model, Problem
-from joinlib.spec.document import Document, Place
-from joinlib.spec.functions import FUNCTION
-from joinlib.spec.inputs import SIGN
+from joinlib.spec.base import Model, Problem
+from joinlib.spec.document import Document, NotOneError, Place
+from joinlib.spec.duration import text as duration
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
-from joinlib.spec.schema import describe, fields, least
+from joinlib.spec.patterns import fix_of
+from joinlib.spec.schema import describe, fields, is_duration, least
 
+_UNQUOTED = ("bootstrapServers", "url", "secret", "key")  # beside the names that end in Env and File
+_ZERO = "is zero; write 10s, 500ms or 2h30m"
 Kind = TypeVar("Kind", bound=Model)
 
 
@@ -43,7 +46,7 @@ def parse(text: str, name: str, base: Path) -> StreamJoin:
         SpecError: with all problems, one a line, as FILE:LINE: field: what.
     """
     what = "a StreamJoin; start with apiVersion, kind, metadata and spec"
-    return validated(StreamJoin, document_of(text, name, what), name, base)
+    return validated(StreamJoin, document_of(text, name, what, KIND), name, base)
 
 
 def text_of(path: str | Path) -> str:
@@ -59,14 +62,18 @@ def text_of(path: str | Path) -> str:
         raise SpecError(f"{path}: cannot be read: {reason}") from error
 
 
-def document_of(text: str, name: str, what: str) -> Document:
+def document_of(text: str, name: str, what: str, kind: str = "") -> Document:
     """Return the document of a YAML text, which is a mapping; `what` it should be, for errors.
+
+    Among several documents it is the only one of the kind.
 
     Raises:
         SpecError: It is none.
     """
     try:
-        document = Document(text)
+        document = Document(text, kind)
+    except NotOneError as error:
+        raise SpecError(f"{name}:{error.line}: {error}") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 1
@@ -130,16 +137,15 @@ def _message(error: ErrorDetails, place: Place, context: dict[str, Any], kind: t
     given = error["input"]
     match error["type"]:
         case "extra_forbidden":
-            return f"unknown field; {hint(str(place[-1]), fields(place[:-1], kind), 'fields here')}"
+            known = fields(place[:-1], kind)
+            return f"unknown field; {hint(str(place[-1]), known, 'fields here') if known else 'there is none here'}"
         case "missing":
             return f"is missing; add it{_described(place, kind)}"
         case "literal_error":
             allowed = [word.strip(" '") for word in context["expected"].replace(" or ", ",").split(",")]
             return f"{given!r} is not one of {', '.join(allowed)}; {hint(str(given), allowed, 'choose from')}"
         case "string_pattern_mismatch":
-            return (
-                f"{given!r} does not fit; {_PATTERNS.get(context['pattern'], 'write ' + context['pattern'])}"
-            )
+            return f"{given!r} does not fit; {fix_of(context['pattern'])}"
         case "value_error":
             return str(context["error"])
         case "model_type" | "model_attributes_type" | "dict_type":
@@ -159,6 +165,9 @@ def _of_type(error: ErrorDetails, place: Place, kind: type[Model]) -> str:
             return f"{given!r} is no path; write text, such as data/orders"
         case "string_type":
             return f"{given!r} is no text; write it in quotes" if _scalar(given) else "should be text"
+        case "greater_than" | "greater_than_equal" if is_duration(place, kind):
+            low = error["ctx"].get("ge")
+            return f"is less than {duration(low)}; write {duration(low)} or more" if low else _ZERO
         case _:
             return error["msg"].replace("Input should be", "should be", 1)
 
@@ -174,13 +183,3 @@ def _written(least: str) -> str:
 
 def _scalar(given: object) -> bool:
     return not isinstance(given, dict | list | None)
-
-
-_UNQUOTED = ("bootstrapServers", "url", "secret", "key")  # beside the names that end in Env and File
-_PATTERNS = {
-    r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "write lower-case letters, digits and '-', such as late-orders",
-    r"\S": "write a SELECT",
-    VARIABLE: "write the name of an environment variable, such as SHOP_PASSWORD",
-    FUNCTION: "write MODULE:FUNCTION, such as scoring:score",
-    SIGN: "write one ASCII character, and no line break",
-}

@@ -20,7 +20,8 @@ from joinlib.spec.parameters import ParameterName, ParameterValue
 from joinlib.spec.pods import Cpu, Pods
 from joinlib.spec.rules import next_power_of_two, problems
 
-DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+LABEL = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+DnsLabel = Annotated[str, StringConstraints(pattern=LABEL)]
 DnsName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 Query = Annotated[str, StringConstraints(pattern=r"\S")]
 Strategy = Literal["auto", "multiway", "binary", "stages", "paths", "biclique", "inequality"]
@@ -94,7 +95,7 @@ VariableName = Annotated[str, AfterValidator(_variable)]
 class Metadata(Model):
     """Name and labels of the job."""
 
-    name: DnsLabel = Field(description="Name of the job: lower-case letters, digits and '-', at most 63.")
+    name: DnsLabel = Field(description="Name of the job, of at most 63 letters.")
     namespace: DnsLabel | None = Field(
         default=None, description="Kubernetes namespace; ignored by a local run."
     )
@@ -131,7 +132,7 @@ class JoinSettings(Model):
         "as cores, at least 2, and at least 8 with executors or for a biclique. If it is changed, the next start divides "
         "the state anew; of a biclique it is fixed for the life of a checkpoint.",
     )
-    retention_us: Duration | None = Field(
+    retention_us: Annotated[Duration, Field(gt=0)] | None = Field(
         default=None,
         alias="retention",
         description="Rows match only if their event times are at most this far apart.",
@@ -423,8 +424,8 @@ class Spec(Model):
     output: Output = Field(description="Where results go.")
     outputs: dict[OutputName, NamedOutput] = Field(
         default_factory=dict,
-        description="Several results of one file instead of sql and output, by name: each has its sql and the fields of an "
-        "output. They are one query with one checkpoint. Not in a cluster.",
+        description="Several results of one file instead of sql and output, by name (lower-case letters, digits and '-', at "
+        "most 32): each has its sql and the fields of an output. They are one query with one checkpoint. Not in a cluster.",
     )
     join: JoinSettings = Field(
         default_factory=JoinSettings, description="How the state is laid out and how long it is kept."

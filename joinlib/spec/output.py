@@ -73,8 +73,8 @@ class KafkaOutput(KafkaConnection):
     transaction_timeout_us: Annotated[Duration, Field(ge=1_000_000)] = quantity(
         "10m",
         "transactionTimeout",
-        "How long a task may take from its first row to its commit; brokers allow transaction.max.timeout.ms"
-        " at most (15 min).",
+        "How long a task may take from its first row to its commit: at least 1s; brokers allow"
+        " transaction.max.timeout.ms at most (15 min).",
     )
 
     @model_validator(mode="after")

@@ -11,6 +11,8 @@ from pydantic import Field, model_validator
 from joinlib.spec.base import Duration, Folder, Model, Problem, Variable, named_files, quantity, refuse
 
 VERIFYING = ("verify-ca", "verify-full")
+_IN_URI = "stands in the connection string of uriEnv; remove one of them"
+_USUAL = "PGPASSWORD"  # the variable that libpq's programs read
 
 
 class PostgresSecurity(Model):
@@ -68,8 +70,8 @@ class PostgresConnection(Model):
         "user.",
     )
     password_env: Variable = Field(
-        default="PGPASSWORD",
-        description="Environment variable with the password. The spec never contains it.",
+        default=_USUAL,
+        description="Environment variable with the password. The spec never contains it. Instead of passwordFile.",
     )
     password_file: Folder | None = Field(
         default=None, description="File with the password, such as a mounted Secret."
@@ -86,11 +88,21 @@ class PostgresConnection(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        refuse([*self._place(), *self._own()])
+        refuse([*self._place(), *self._password(), *self._own()])
         return self
 
     def _own(self) -> list[Problem]:
         """Return the problems of the fields that one kind of connection adds."""
+        return []
+
+    def _password(self) -> list[Problem]:
+        if self.password_file is None:
+            return []
+        if self.uri_env is not None:
+            return [Problem(("passwordFile",), _IN_URI)]
+        if self.password_env != _USUAL:  # which may be written, as the default may
+            said = f"and passwordEnv, {self.password_env}, are two passwords; remove one of them"
+            return [Problem(("passwordFile",), said)]
         return []
 
     def _place(self) -> list[Problem]:
@@ -98,11 +110,7 @@ class PostgresConnection(Model):
         if self.uri_env is not None:
             if self.security != PostgresSecurity():
                 named["security"] = self.security
-            return [
-                Problem((name,), "stands in the connection string of uriEnv; remove one of them")
-                for name, value in named.items()
-                if value is not None
-            ]
+            return [Problem((name,), _IN_URI) for name, value in named.items() if value is not None]
         return [
             Problem((name,), "is missing; add it, or uriEnv for a whole connection string")
             for name, value in named.items()

@@ -6,6 +6,7 @@ from typing import Any
 
 from joinlib.spec.base import Model
 from joinlib.spec.document import Place
+from joinlib.spec.duration import PATTERN as DURATION
 from joinlib.spec.model import StreamJoin
 
 Node = dict[str, Any]
@@ -36,6 +37,13 @@ def describe(place: Place, model: type[Model] = StreamJoin) -> str:
     root = _generated(model)
     field = _at(place[:-1], root).get("properties", {}).get(place[-1], {})
     return str(field.get("description") or _resolve(field, root).get("description", ""))
+
+
+def is_duration(place: Place, model: type[Model] = StreamJoin) -> bool:
+    """Return whether the field at `place` is a duration."""
+    root = _generated(model)
+    field = _at(place[:-1], root).get("properties", {}).get(place[-1], {})
+    return _resolve(field, root).get("pattern") == DURATION
 
 
 def least(place: Place, model: type[Model] = StreamJoin) -> str:

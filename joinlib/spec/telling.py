@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from joinlib.errors import SpecError, SqlError
+from joinlib.deploy import KIND
+from joinlib.errors import ConditionError, SpecError, SqlError
 from joinlib.spec.document import Document, Place
 from joinlib.spec.schema import fields
 
@@ -30,12 +31,14 @@ def telling_of(path: str | Path) -> Iterator[None]:
     text = file.read_text(encoding="utf-8") if file.is_file() else ""  # now: later it may be another one
     try:
         yield
+    except ConditionError:
+        raise
     except SqlError as error:
-        raise SpecError(_of_sql(path, Document(text), error)) from error
+        raise SpecError(_of_sql(path, Document(text, KIND), error)) from error
     except SpecError as error:
         if str(error).startswith(f"{path}:"):
             raise
-        raise SpecError(_of_field(path, Document(text), str(error), error.output)) from error
+        raise SpecError(_of_field(path, Document(text, KIND), str(error), error.output)) from error
 
 
 def _sql(output: str) -> Place:

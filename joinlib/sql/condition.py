@@ -7,7 +7,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from joinlib.errors import SqlError
+from joinlib.errors import ConditionError, SqlError
 from joinlib.expr import Expr, ref
 from joinlib.expr.types import BOOLEAN, name
 from joinlib.spec.nearest import hint
@@ -36,15 +36,15 @@ def parsed(text: str) -> exp.Expr:
     """Parse one condition.
 
     Raises:
-        SqlError: It is none.
+        ConditionError: It is none.
     """
     dialect = Dialect()
     try:
         [found] = dialect.parser().parse_into(exp.Condition, plain(dialect.tokenize(text)), text)
     except (ParseError, TokenError, ValueError) as error:
-        raise SqlError(f"{text!r} is not a condition; write one such as 'order_id = 4711'", 1, 1) from error
+        raise ConditionError(f"{text!r} is not a condition; write one such as 'order_id = 4711'") from error
     if found is None:
-        raise SqlError("the condition is empty; write one such as 'order_id = 4711'", 1, 1)
+        raise ConditionError("it is empty; write one such as 'order_id = 4711'")
     return found
 
 
@@ -65,11 +65,14 @@ def condition(tree: exp.Expr, text: str, columns: Columns) -> Expr:
     """Compile a condition over these columns.
 
     Raises:
-        SqlError: A name is unknown, or it is no condition.
+        ConditionError: A name is unknown, or it is no condition.
     """
-    found = compile(tree, _Named(text, columns=columns))
+    try:
+        found = compile(tree, _Named(text, columns=columns))
+    except SqlError as error:
+        raise ConditionError(error.message) from error
     if found.type != BOOLEAN:
-        raise SqlError(f"{text!r} is {name(found.type)}, not a condition; compare it with something", 1, 1)
+        raise ConditionError(f"{text!r} is {name(found.type)}, not a condition; compare it with something")
     return found
 
 

@@ -22,6 +22,8 @@ _BEFORE = (TokenType.L_PAREN, TokenType.COMMA, TokenType.FARROW)
 class ArgumentParser(Spark.Parser):  # type: ignore[misc, valid-type]
     """Reads PARTITION BY after a table that is the argument of a function."""
 
+    ADD_JOIN_ON_TRUE = False  # a LEFT JOIN without ON is a mistake, and one ON TRUE is none
+
     def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
         found = super()._parse_lambda(alias)
         if found is not None and self._match(TokenType.PARTITION_BY):

@@ -8,11 +8,14 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import TokenType
 
 from joinlib.errors import SqlError
+from joinlib.spec.nearest import hint
 from joinlib.sql.foreign import foreign, unfilled
 from joinlib.sql.grammar import KEYWORDS, ArgumentParser, plain
 
+_BEGIN = ("SELECT", "WITH", "VALUES")
 KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY")
 
 
@@ -65,6 +68,7 @@ def parse_query(sql: str) -> exp.Select | exp.SetOperation | exp.Subquery:
         text = f"{first['description']}" + (f", near {near!r}" if near else "")
         if found := foreign(sql):
             raise SqlError(found[0], *place_of(sql, found[1])) from e
+        _check_begin(sql)
         raise SqlError(text, first["line"], max(first["col"] - len(near) + 1, 1)) from e
     except TokenError as e:
         raise SqlError(f"the text cannot be read: {_token_error(sql)}", *_quote(sql)) from e
@@ -72,10 +76,24 @@ def parse_query(sql: str) -> exp.Select | exp.SetOperation | exp.Subquery:
         raise SqlError(f"write one SELECT; there are {len(statements)} statements", 1, 1)
     query = statements[0]
     if not isinstance(query, exp.Select | exp.SetOperation | exp.Subquery):
+        _check_begin(sql)
         raise SqlError(f"write one SELECT; {query.key.upper()} is not supported", 1, 1)
     for text, mark in unfilled(query):
         raise SqlError(text, *place(sql, mark))
     return query
+
+
+def _check_begin(sql: str) -> None:
+    """Refuse a text that begins with a word which begins no statement.
+
+    Raises:
+        SqlError: It does; it may be a SELECT with a slip.
+    """
+    first = Dialect().tokenize(sql)[0]
+    if first.token_type == TokenType.VAR:
+        said = f"write one SELECT; {first.text} begins none"
+        near = hint(first.text, _BEGIN, "a query begins with one of")
+        raise SqlError(f"{said}; {near}", *place_of(sql, first.start))
 
 
 def _token_error(sql: str) -> str:

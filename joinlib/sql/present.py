@@ -7,7 +7,7 @@ from joinlib.sql.graph import Scan, Table
 from joinlib.sql.scope import Scope
 from joinlib.sql.select import select_list
 
-CALL = "$present"  # of two columns; NULL: from the beginning, or for ever
+CALL = "$present"  # of two columns; NULL: from the beginning, or forever
 
 
 def is_present(select: exp.Select) -> bool:

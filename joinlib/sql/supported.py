@@ -129,7 +129,8 @@ _KINDS: dict[type[exp.Expr], str] = {
     exp.Filter: "FILTER is only allowed after an aggregate",
     exp.IgnoreNulls: "IGNORE NULLS is for window functions; to an aggregate add FILTER (WHERE the value IS NOT NULL)",
     exp.RespectNulls: "RESPECT NULLS is for window functions; leave it out",
-    exp.WithinGroup: "WITHIN GROUP is not supported",
+    exp.WithinGroup: "WITHIN GROUP is only allowed after an aggregate, such as percentile_cont(0.9)",
+    exp.AtTimeZone: "AT TIME ZONE is not supported; write from_utc_timestamp(time, 'Europe/Oslo')",
     exp.Collate: _SET["collate"],
     exp.Rollup: _SET["rollup"],
     exp.Cube: _SET["cube"],
@@ -165,6 +166,9 @@ _REWRITTEN = {  # before a part of the query is read here
         "rollup",
         "replace",
         "rename",
+        "when",
+        "version",
+        "system_time",
     ),
     *(exp.Rollup, exp.Cube, exp.GroupingSets, exp.Lateral, exp.Union, exp.Intersect, exp.Except),
     *(exp.IgnoreNulls, exp.RespectNulls, exp.All, exp.Any, exp.Subquery, exp.Select, exp.Exists),
@@ -238,7 +242,7 @@ def check_join(sql: str, join: exp.Join) -> None:
         raise SqlError(f"{' '.join(filter(None, (method, side, kind)))} JOIN is not supported", *where)
     conditioned = join.args.get("on") is not None or join.args.get("using")
     if not conditioned and (side or kind in ("SEMI", "ANTI")):
-        raise SqlError("this join has no ON: outer, semi and anti joins need an equality", *where)
+        raise SqlError("this join has no ON; write ON with a condition", *where)
 
 
 def check_subquery(sql: str, query: exp.Select) -> None:

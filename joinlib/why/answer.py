@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from joinlib.compiled import Compiled, compiled
-from joinlib.errors import SpecError
+from joinlib.errors import ConditionError
 from joinlib.expr import Expr
 from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import Pipeline
@@ -85,9 +85,7 @@ class _Question:
                 f"  {e.plan.source}: {', '.join(dict.fromkeys(e.columns.values()))}" for e in self._entries
             )
             names = ", ".join(sorted(missing)) or "they are of several"
-            raise SpecError(
-                f"no input has the columns of the condition ({names}); there are\n" + "\n".join(inputs)
-            )
+            raise ConditionError(f"no input has its columns ({names}); there are\n" + "\n".join(inputs))
 
     def _unknown(self, entry: _Entry) -> list[str]:
         return unknown(self._tree, dict.fromkeys(entry.columns, pa.null()))
@@ -135,15 +133,15 @@ class _Question:
         """Whether every output has all columns of the condition.
 
         Raises:
-            SpecError: Neither it nor one input has.
+            ConditionError: Neither it nor one input has.
         """
         plan = self._plan.pipeline
         schemas = [plan.only(result).schema for result in plan.results]
         whole = not any(unknown(self._tree, dict.fromkeys(schema.names, pa.null())) for schema in schemas)
         if not whole and all(map(self._unknown, self._entries)):
             there = ", ".join(dict.fromkeys(name for schema in schemas for name in schema.names))
-            raise SpecError(
-                f"the condition is over several inputs, and the output has not all of its columns; it has {there}"
+            raise ConditionError(
+                f"it is over several inputs, and the output has not all of its columns, but {there}"
             )
         return whole
 

@@ -36,7 +36,7 @@ def check_known(checkpoint: Path, pipeline: Pipeline) -> None:
         StateError: It cannot be read.
     """
     if not begun(checkpoint) or batches.done(checkpoint / "spark") is None:
-        raise SpecError(f"no run so far: {checkpoint} holds no batch that is done")
+        raise SpecError(f"checkpoint.path: no run so far: {checkpoint} holds no batch that is done")
     check_query(checkpoint, pipeline)
 
 

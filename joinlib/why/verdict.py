@@ -75,7 +75,7 @@ class Replaced:
 class Limit:
     """Until when a row waits for partners, or to be emitted without one."""
 
-    until_us: int | None  # it waits until the watermark is later; None: for ever
+    until_us: int | None  # it waits until the watermark is later; None: forever
     watermark_us: int
     holder: str  # the input that holds the watermark back; empty: none
     holder_us: (

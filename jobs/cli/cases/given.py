@@ -71,17 +71,30 @@ def write(document: StreamJoin, case: SpecCase, number: int, file: CaseFile, at:
     Raises:
         SpecError: They do not fit the inputs.
     """
-    inputs, rows = document.spec.inputs, case.batches[number].rows
-    for name in rows:
+    for name, found in rows(document, case, number, file, at).items():
+        _write(document.spec.inputs[name], found, number)
+
+
+def rows(
+    document: StreamJoin, case: SpecCase, number: int, file: CaseFile, at: Place
+) -> Mapping[str, pa.Table]:
+    """Return the rows of a batch by input; of tables, those of the first batch.
+
+    Raises:
+        SpecError: They do not fit the inputs.
+    """
+    inputs, told = document.spec.inputs, case.batches[number].rows
+    for name in told:
         if name not in inputs:
             raise file.mistake((*at, "rows", name), f"there is no such input; {hint(name, inputs, 'inputs')}")
         if number and not inputs[name].is_stream:
             said = "is a table, which is there from the beginning; move its rows to the first batch"
             raise file.mistake((*at, "rows", name), said)
-    for name, given in inputs.items():
-        if name in rows or not number:
-            found = table(_told(given, rows.get(name, ())), _readable(given), file, (*at, "rows", name))
-            _write(given, found, number)
+    return {
+        name: table(_told(given, told.get(name, ())), _readable(given), file, (*at, "rows", name))
+        for name, given in inputs.items()
+        if name in told or not number
+    }
 
 
 def _told(given: Input, rows: tuple[Mapping[str, Any], ...]) -> Any:

@@ -4,8 +4,9 @@ A batch of a case is one of the job, or none if its rows change nothing. Its tim
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,10 +16,11 @@ from jobs.cli.cases import given
 from jobs.cli.cases.differ import difference
 from jobs.cli.cases.rows import named, values
 from jobs.cli.shell.contents import Contents
+from joinlib.checkpoint.planned import plan_of
 from joinlib.compiled import compiled
 from joinlib.errors import StreamJoinError
 from joinlib.inprocess import InProcess
-from joinlib.model.stage import NamedResult
+from joinlib.model.stage import NamedResult, Pipeline
 from joinlib.sink.changelog import latest
 from joinlib.spec.cases import CaseFile, CaseMistake, Expected, SpecCase
 from joinlib.spec.document import Place
@@ -27,6 +29,24 @@ from joinlib.spec.nearest import hint
 from joinlib.worker import current
 
 _FAR = 10**9  # rows of a result that are compared
+
+
+def check(document: StreamJoin, file: CaseFile, numbers: Sequence[int]) -> None:
+    """Check that cases have rows which fit the spec, before any of them is run.
+
+    Raises:
+        CaseMistake: One asks for what the spec does not have.
+    """
+    with tempfile.TemporaryDirectory(prefix="streamjoin-test-") as folder:
+        job = given.job(document, Path(folder))
+        pipeline = plan_of(job)
+    for number in numbers:
+        case, place = file.cases[number], ("cases", number)
+        for n, batch in enumerate(case.batches):
+            at = (*place, "batches", n)
+            given.rows(job, case, n, file, at)
+            _wanted(job, pipeline, batch.expect, file, (*at, "expect"))
+        _wanted(job, pipeline, case.expect, file, (*place, "expect"))
 
 
 def failure(document: StreamJoin, file: CaseFile, number: int) -> str:
@@ -103,34 +123,17 @@ class CasePlay:
         self.contents[result.name] = self.contents[result.name].after(rows)
 
     def _compared(self, expected: Expected | None, file: CaseFile, at: Place, when: str) -> Iterator[str]:
-        for name, rows in (expected or {}).items():
-            if name not in self.contents:
-                raise self._no_output(name, file, at)
-            place = (*at, name) if name else at
-            result = next(r for r in self.plan.pipeline.results if r.name == name)
-            schema = self.plan.pipeline.stages[result.stage].schema
-            columns = named(rows, schema, file, place)
-            wanted = [values(row, schema, file, (*place, n)) for n, row in enumerate(rows)]
-            there = self._rows(name, schema)
+        for (name, place), wanted in _wanted(self.job, self.plan.pipeline, expected, file, at).items():
+            there = self._rows(name, wanted.schema)
             found = difference(
-                columns,
-                [tuple(row[c] for c in columns) for row in wanted],
-                list(zip(*(there[c].to_pylist() for c in columns), strict=True)),
+                wanted.columns,
+                wanted.rows,
+                list(zip(*(there[c].to_pylist() for c in wanted.columns), strict=True)),
             )
             if found is not None:
                 line = place if found.row is None else (*place, found.row, found.column or "")
                 head = file.told(line, f"{when}: {found.text}")
                 yield "\n  ".join([head, *found.lines, *self._remarks()])
-
-    def _no_output(self, name: str, file: CaseFile, at: Place) -> CaseMistake:
-        outputs = list(self.job.spec.outputs)
-        if not outputs:
-            said = f"there is one output, which has no name; write the rows of {name} without it"
-        elif not name:
-            said = f"there are several outputs; write rows for each: {', '.join(outputs)}"
-        else:
-            said = f"there is no output {name}; {hint(name, outputs, 'outputs')}"
-        return file.mistake(at, said)
 
     def _rows(self, name: str, schema: pa.Schema) -> pa.Table:
         """Return what an output holds now.
@@ -149,3 +152,39 @@ class CasePlay:
         for plan, late in zip(self.plan.pipeline.inputs, self.late, strict=True):
             if late:
                 yield f"late and left out: {words.rows(late)} of {plan.source}"
+
+
+@dataclass(frozen=True)
+class WantedRows:
+    """What an output is expected to hold: the columns that are compared, and their values."""
+
+    schema: pa.Schema
+    columns: Sequence[str]
+    rows: Sequence[tuple[object, ...]]
+
+
+def _wanted(
+    job: StreamJoin, pipeline: Pipeline, expected: Expected | None, file: CaseFile, at: Place
+) -> Mapping[tuple[str, Place], WantedRows]:
+    """Return what is expected of each output, by its name and the place where it is written."""
+    found, results = {}, {result.name: result for result in pipeline.results}
+    for name, rows in (expected or {}).items():
+        if name not in results:
+            raise _no_output(job, name, file, at)
+        place = (*at, name) if name else at
+        schema = pipeline.stages[results[name].stage].schema
+        columns = named(rows, schema, file, place)
+        wanted = [values(row, schema, file, (*place, n)) for n, row in enumerate(rows)]
+        found[name, place] = WantedRows(schema, columns, [tuple(row[c] for c in columns) for row in wanted])
+    return found
+
+
+def _no_output(job: StreamJoin, name: str, file: CaseFile, at: Place) -> CaseMistake:
+    outputs = list(job.spec.outputs)
+    if not outputs:
+        said = f"there is one output, which has no name; write the rows of {name} without it"
+    elif not name:
+        said = f"there are several outputs; write rows for each: {', '.join(outputs)}"
+    else:
+        said = f"there is no output {name}; {hint(name, outputs, 'outputs')}"
+    return file.mistake(at, said)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.cli.cases.play import failure
+from jobs.cli.cases.play import check, failure
 from joinlib.errors import SpecError
 from joinlib.files import whole
 from joinlib.spec.cases import CaseFile
@@ -30,12 +30,16 @@ class Verdict:
 
 
 def judged(document: StreamJoin, file: CaseFile, chosen: Sequence[str], clock: Clock) -> Iterator[Verdict]:
-    """Run the cases of a spec, those chosen or all, and yield what became of each. `clock`: seconds.
+    """Run the cases of a spec, those chosen or all, and yield what became of each; none, if one has a mistake.
+
+    `clock`: seconds.
 
     Raises:
         SpecError: A case has a mistake, or is not there.
     """
-    for number in _numbers(file, chosen):
+    numbers = _numbers(file, chosen)
+    check(document, file, numbers)
+    for number in numbers:
         began = clock()
         found = failure(document, file, number)
         yield Verdict(file.cases[number].name, clock() - began, found)

@@ -1,7 +1,7 @@
 """Warns of operators whose state never shrinks, and says which clause would bound it.
 
-A row that is kept until it is deleted is kept for ever if nothing deletes it: rows of inputs that only grow, and of
-groups that are. What a group keeps for ever its readers keep too: that is told of the group alone.
+A row that is kept until it is deleted is kept forever if nothing deletes it: rows of inputs that only grow, and of
+groups that are. What a group keeps forever its readers keep too: that is told of the group alone.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def _kept(kept: list[str], sides: tuple[SideConfig, ...], bounds: tuple[Bound, .
 
 
 def _stays(plan: Pipeline, stage: Stage, child: Operator | Leaf) -> bool:
-    """Whether rows that a join keeps until they are deleted stay for ever, and nobody else is to be told so."""
+    """Whether rows that a join keeps until they are deleted stay forever, and nobody else is to be told so."""
     if isinstance(child, Operator):
         return _emits(plan, stage, child)
     return _kept_for_ever(plan, stage.inputs[child.input])

@@ -1,6 +1,6 @@
 """Asks a registry for schemas, and keeps them: the effects of reading what has its schema there.
 
-    FOLDER/ID.json      the schema of an id, after those that it refers to; ids mean the same for ever
+    FOLDER/ID.json      the schema of an id, after those that it refers to; ids mean the same forever
     FOLDER/reader.json  the newest schema of the subject as the job began: the reader's
     FOLDER/key.json     the same, of keys
 

@@ -16,7 +16,7 @@ def factored(select: exp.Select) -> exp.Select:
         trees.set_where(select, [one for part in trees.where_of(select) for one in _factors(part)])
     for join in select.args.get("joins") or []:
         if join.args.get("on"):
-            join.set("on", trees.together(one for p in trees.ands(join.args["on"]) for one in _factors(p)))
+            trees.set_on(join, (one for p in trees.ands(join.args["on"]) for one in _factors(p)))
     return select
 
 

@@ -105,5 +105,5 @@ def _joined(select: exp.Select, joins: list[exp.Join], at: int) -> None:
 def _narrowed(select: exp.Select, join: exp.Join) -> None:
     query, values = join.this.this, _values(join.this)
     join.set("this", query.args["from_"].this)
-    join.set("on", trees.together([*trees.ands(join.args.get("on")), *trees.where_of(query)]))
+    trees.set_on(join, [*trees.ands(join.args.get("on")), *trees.where_of(query)])
     trees.with_columns(select, values)

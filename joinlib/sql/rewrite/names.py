@@ -133,8 +133,8 @@ class Names:
     def _with(self, with_: exp.With, outer: Known | None) -> Known:
         if with_.args.get("recursive") and (cte := _recursive(with_)) is not None:
             raise self.error(
-                f"{cte.alias} reads itself, and WITH RECURSIVE is not supported: a change could travel round for"
-                " ever; join the input to itself as often as levels are needed",
+                f"{cte.alias} reads itself, and WITH RECURSIVE is not supported: a change could travel round"
+                " forever; join the input to itself as often as levels are needed",
                 cte,
             )
         known = Known(self, outer, ctes={})

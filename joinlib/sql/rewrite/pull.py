@@ -268,7 +268,7 @@ class _Pull:
                     f"{_short(away[0])} in the ON of a subquery reads the query around it; write it in WHERE",
                     away[0],
                 )
-            join.set("on", trees.together(p for p in on if not any(p is a for a in away)))
+            trees.set_on(join, (p for p in on if not any(p is a for a in away)))
             moved += away
         if moved:
             trees.set_where(self.query, [*trees.where_of(self.query), *moved])

@@ -127,6 +127,12 @@ def set_where(select: exp.Select, parts: Iterable[exp.Expr]) -> None:
     select.set("where", exp.Where(this=condition) if condition is not None else None)
 
 
+def set_on(join: exp.Join, parts: Iterable[exp.Expr]) -> None:
+    """Make the ON of a join these conditions; an outer, semi or anti join keeps one, TRUE if there is none."""
+    needed = join.side or join.kind.upper() in ("SEMI", "ANTI")
+    join.set("on", together(parts) or (true() if needed else None))
+
+
 def where_of(select: exp.Select) -> list[exp.Expr]:
     """The ANDed conditions of WHERE."""
     where = select.args.get("where")

@@ -38,6 +38,10 @@ TEXTS = {
         "SELECT x.a, v.z FROM v RIGHT JOIN (SELECT a FROM t WHERE k > 1) x ON v.a = x.a",
     ),
     "common": (
+        "SELECT t.a, u.x FROM t LEFT JOIN u ON TRUE",
+        "SELECT t.a, u.x FROM t RIGHT JOIN u ON (TRUE) AND TRUE",
+        "SELECT t.a FROM t LEFT ANTI JOIN (SELECT x FROM u WHERE y > 3) q ON TRUE",
+        "SELECT t.a FROM t WHERE EXISTS (SELECT 1 FROM u LEFT JOIN v ON TRUE WHERE u.k = t.k)",
         "SELECT t.a FROM t, u WHERE (t.k = u.k AND t.a = 1) OR (t.k = u.k AND u.x = 2)",
         "SELECT t.a FROM t, u WHERE (t.k = u.k AND t.a = 1) OR (t.k = u.k)",
         "SELECT t.a FROM t JOIN u ON (t.k = u.k AND (t.a = 1 OR t.b = 2)) OR (t.k = u.k AND (u.x = 2 OR t.b = 1))",

@@ -22,6 +22,9 @@ TEXTS = (
     "SELECT a FROM t WHERE k NOT IN (SELECT 1 UNION ALL SELECT b FROM t)",
     "SELECT q.n, q.c FROM (SELECT * FROM t WHERE a > 99) UNPIVOT (c FOR n IN (a, b)) AS q",
     "SELECT * FROM t LEFT JOIN (u LEFT JOIN v ON u.x = v.x) ON t.k = u.k AND v.z = t.a",
+    "SELECT t.a, u.x FROM t LEFT JOIN u ON TRUE WHERE t.k > 1",
+    "SELECT t.a FROM t LEFT ANTI JOIN (SELECT x FROM u WHERE y > 3) q ON TRUE",
+    "SELECT t.a, q.x FROM t FULL JOIN (SELECT x FROM u WHERE y > 1) q ON TRUE",
     "SELECT * FROM (SELECT k, a, b FROM t) PIVOT (sum(b) AS s, max(b) AS m FOR a IN (1 AS one, 2 AS two)) AS p WHERE p.one_s > 0",
     "SELECT q.name, sum(q.c) AS s FROM t UNPIVOT INCLUDE NULLS (c FOR name IN (a AS aa, b)) AS q GROUP BY q.name",
 )  # fmt: skip

@@ -282,6 +282,25 @@ def test_the_command(tmp_path: Path) -> None:
     assert "did you mean 'two'?" in str(wrong.exception)
 
 
+def test_no_case_is_run_if_one_has_a_mistake(tmp_path: Path) -> None:
+    """Whichever it is: nothing is printed of those before it, and it is named with its row and column."""
+    good = verdict(tmp_path, [batch([{"id": 1}], orders=[ORDER], payments=[PAID])])
+    assert good.failure == ""
+    file = tmp_path / "shop.test.yaml"
+    text = file.read_text()
+    second = text.split("cases:\n")[1].replace("name: one", "name: two")
+    missing = second.replace("      - id: 1\n        amount", "      - amount", 1)
+    assert missing != second
+    for wrong, said in (
+        (missing, "cases.1.batches.0.rows.orders.0: id is declared NOT NULL; give it a value"),
+        (second.replace("- id: 1", "- idd: 1", 1), "cases.1.batches.0."),
+    ):
+        file.write_text(text + wrong)
+        ran = CliRunner().invoke(app, ["test", str(tmp_path / "shop.yaml")])
+        assert ran.stdout == ""
+        assert said in str(ran.exception)
+
+
 def test_the_nearest_row_and_what_is_alike() -> None:
     """NaN is NaN, NULL is NULL; rows are as often there as expected; the difference is from the nearest row."""
     nan, columns = float("nan"), ("a", "b", "c")

@@ -46,6 +46,32 @@ def test_help_of_every_command(command: str) -> None:
     assert command in call("--help")[1]
 
 
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("validate", "validate [OPTIONS] FILE..."),
+        ("state", "state [OPTIONS] FILE [SELECT]"),
+        ("sql", "sql [OPTIONS] [FILE]"),
+    ],
+)
+def test_help_says_what_a_command_takes(command: str, usage: str) -> None:
+    """As the reference does, without braces; a flag takes nothing, and has no type."""
+    out = call(command, "--help")[1]
+    assert f" {usage} " in out
+    assert "<bool>" not in out
+
+
+def test_wrong_usage_is_told_in_words() -> None:
+    """A value that is none of those there are, and options that exclude each other."""
+    code, _, err = call("plan", GENERATED, "--format", "xml")
+    assert code == 2
+    assert "'--format': 'xml' is not one of 'text', 'json', 'mermaid'." in err
+    for other in (["--diff", GENERATED], ["--alternatives"]):
+        code, out, err = call("plan", GENERATED, "--format", "json", *other)
+        assert (code, out) == (2, "")
+        assert f"json is a form of the plan; {other[0]} is text" in " ".join(err.replace("│", "").split())
+
+
 @pytest.mark.parametrize("setting", ["spark", "=1", "spark.x"])
 def test_a_setting_is_key_and_value(setting: str) -> None:
     """What is no KEY=VALUE is wrong usage, and nothing starts."""

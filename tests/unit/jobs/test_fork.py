@@ -350,6 +350,35 @@ def test_the_difference_of_specs_is_what_a_run_decides(folder: Path) -> None:
     run(fine)
 
 
+def test_a_change_of_units_is_told(folder: Path) -> None:
+    """Also to the default, where the checkpoint has others: it is what the next start does."""
+    old = job(folder, join={})
+    run(old)
+    assert units_of(old.spec.checkpoint.folder) == 2
+    change = differ(old, job(folder, join={"units": 8}))
+    assert [field.text for field in change.fields] == ["spec.join.units: absent -> 8"]
+    assert change.notes == (
+        "the state is divided when NEW starts: join.units was 2 and is 8; no batch before that can be restored then",
+    )
+    same = differ(old, job(folder, join={"units": 2}))
+    assert ([field.text for field in same.fields], same.notes) == (["spec.join.units: absent -> 2"], ())
+    assert differ(old, old).text == "nothing has changed\n\nNEW goes on: the state keeps its meaning"
+
+
+def test_each_field_that_differs_has_a_line(folder: Path) -> None:
+    """The name of the job and the folder of its state, too."""
+    old, new = job(folder), job(folder, checkpoint={"path": "x", "reset": "y", "sync": False})
+    named = {"name": "other", "labels": {"example.com/a.b": "c"}}
+    new = new.model_copy(update={"metadata": new.metadata.model_copy(update=named)})
+    fields = differ(old, new).fields
+    assert [next(field.lines).replace(" changed", ":").split(":")[0] for field in fields] == [
+        "goes on      metadata.labels",
+        "goes on      metadata.name",
+        "elsewhere    spec.checkpoint.path",
+        "elsewhere    spec.checkpoint.reset",
+    ]
+
+
 def test_a_field_that_changes_only_with_others(folder: Path) -> None:
     """It is said of it, and the whole is decided."""
     new = job(folder, output={"noop": {}}, checkpoint={"path": "new"})

@@ -180,3 +180,23 @@ def test_a_trace_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "trace.csv").write_text(text)
     with pytest.raises(InputError, match="seconds"):
         read(tmp_path / "trace.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("seconds,held\n0,1\n", "1: has no column bytes; "),
+        ("", "1: has no column seconds; "),
+        ("seconds,bytes\n0,1\n1,many\n", "3: bytes is 'many', no number; "),
+        ("seconds,bytes\n0,\n", "2: bytes is empty; "),
+        ("seconds,bytes,waiting\n0,1,\n0,1,x\n", "3: waiting is 'x', no number; "),
+    ],
+)
+def test_a_trace_is_refused_where_it_is_wrong(tmp_path: Path, text: str, said: str) -> None:
+    """At its line, in the words of the file."""
+    (tmp_path / "trace.csv").write_text(text)
+    with pytest.raises(InputError) as error:
+        read(tmp_path / "trace.csv")
+    assert str(error.value).startswith(
+        f"{tmp_path}/trace.csv:{said}write CSV with the columns seconds,bytes,"
+    )

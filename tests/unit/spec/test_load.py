@@ -7,6 +7,9 @@ import pytest
 
 from joinlib.errors import SpecError
 from joinlib.spec import StreamJoin, load, parse
+from joinlib.spec.base import Model
+from joinlib.spec.cases import Cases
+from joinlib.spec.patterns import PATTERNS
 
 TEXT = """\
 apiVersion: streamjoin.dev/v1alpha1
@@ -187,6 +190,51 @@ def test_a_model_can_be_sent_and_written() -> None:
             "10: spec.inputs.orders.files.path: 's3://bucket/orders' is on an object store, which is not supported yet; name a local or shared folder",
         ),
         (
+            "path: data/orders",
+            "path: 'file:///data/orders'",
+            "10: spec.inputs.orders.files.path: 'file:///data/orders' is a URL; write the path alone: /data/orders",
+        ),
+        (
+            "files: {path: out}",
+            "noop: {a: 1}",
+            "16: spec.output.noop.a: unknown field; there is none here",
+        ),
+        (
+            "retention: 7d",
+            "retention: 0s",
+            "17: spec.join.retention: is zero; write 10s, 500ms or 2h30m",
+        ),
+        (
+            "files: {path: out}",
+            "kafka: {bootstrapServers: 'k:9092', topic: t, transactionTimeout: 0s}",
+            "16: spec.output.kafka.transactionTimeout: is less than 1s; write 1s or more",
+        ),
+        (
+            "files: {path: out}",
+            "kafka: {bootstrapServers: 'k:9092', topic: 'my topic'}",
+            "16: spec.output.kafka.topic: 'my topic' does not fit; write letters, digits, '.', '_' and '-', at most 249",
+        ),
+        (
+            "checkpoint: {path: checkpoint}",
+            "checkpoint: {path: checkpoint, reset: 'a b'}",
+            "18: spec.checkpoint.reset: 'a b' does not fit; write letters, digits, '.', '_' and '-', at most 63",
+        ),
+        (
+            "checkpoint: {path: checkpoint}",
+            "checkpoint: {path: checkpoint}\n  driver: {cpuRequest: 1.5}",
+            "19: spec.driver.cpuRequest: 1.5 is no text; write it in quotes",
+        ),
+        (
+            "checkpoint: {path: checkpoint}",
+            "checkpoint: {path: checkpoint}\n  driver: {cpuRequest: '1.5'}",
+            "19: spec.driver.cpuRequest: '1.5' does not fit; write 2 or 500m",
+        ),
+        (
+            "checkpoint: {path: checkpoint}",
+            "checkpoint: {path: checkpoint}\n  image: a b",
+            "19: spec.image: 'a b' does not fit; write it without spaces, such as registry.example/streamjoin:1",
+        ),
+        (
             "    payments:",
             "    2pay:",
             "11: spec.inputs.2pay: '2pay' is not a name for an input; write letters, digits and '_', as SQL does",
@@ -225,7 +273,7 @@ def test_a_model_can_be_sent_and_written() -> None:
         (
             "path: out",
             "path: out, compact: {every: 0s}",
-            "16: spec.output.files.compact.every: should be greater than 0",
+            "16: spec.output.files.compact.every: is zero; write 10s, 500ms or 2h30m",
         ),
         (
             "files: {path: data/orders}",
@@ -355,7 +403,8 @@ def test_all_mistakes_come_at_once() -> None:
         ("", "late.yaml:1: is not a StreamJoin; start with apiVersion, kind, metadata and spec"),
         ("- a", "late.yaml:1: is not a StreamJoin; start with apiVersion, kind, metadata and spec"),
         ("a: [1\nb: 2", "late.yaml:2: is not valid YAML: "),
-        ("a: 1\n---\nb: 2", "late.yaml:2: is not valid YAML: but found another document"),
+        ("a: 1\n---\nb: 2", "late.yaml:1: holds 2 documents, no StreamJoin"),
+        (f"a: 1\n---\n{TEXT}---\n{TEXT}", "late.yaml:22: holds 2 StreamJoins; keep one"),
         (
             "a: !!python/object:os.system {}",
             "late.yaml:1: is not valid YAML: could not determine a constructor",
@@ -374,6 +423,48 @@ def test_what_is_no_spec_at_all(text: str, message: str) -> None:
     with pytest.raises(SpecError) as error:
         model(text)
     assert str(error.value).startswith(message)
+
+
+CLAIM = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: late}\n"
+
+
+@pytest.mark.parametrize(
+    "text", [f"{CLAIM}---\n{TEXT}", f"{TEXT}---\n{CLAIM}", f"---\n{TEXT}---\n", f"# none\n---\n{TEXT}"]
+)
+def test_a_file_may_hold_what_else_a_cluster_needs(text: str) -> None:
+    """Of several documents the one StreamJoin is taken."""
+    assert model(text) == model(TEXT)
+
+
+def test_lines_are_those_of_the_file() -> None:
+    """Whatever documents are before the StreamJoin."""
+    with pytest.raises(SpecError, match=r"^late\.yaml:21: spec\.join\.unit: unknown field"):
+        model(f"{CLAIM}---\n{TEXT.replace('units', 'unit')}")
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parents[3] / "manifests/examples").glob("0*.yaml")), ids=lambda f: f.name
+)
+def test_examples_for_a_cluster_are_read(file: Path) -> None:
+    """As they are applied, with their claims."""
+    assert load(file).spec.inputs
+
+
+def test_keys_are_text() -> None:
+    """`null` names a field, and `on` may be the name of a label: neither is a value where it is a key."""
+    given = "files: {path: data/orders, format: csv, csv: {null: NONE}}"
+    text = TEXT.replace("files: {path: data/orders}", given).replace(
+        "{name: late}", "{name: late, labels: {on: 'x', yes: 'y', null: 'z'}}"
+    )
+    found = model(text)
+    files = found.spec.inputs["orders"].files
+    assert files is not None
+    assert files.csv.null == "NONE"
+    assert found.metadata.labels == {"on": "x", "yes": "y", "null": "z"}
+    kafka = "{bootstrapServers: 'k:9092', topic: t, format: csv, csv: {null: NONE}}"
+    read = model(TEXT.replace("files: {path: data/orders}", f"kafka: {kafka}")).spec.inputs["orders"].kafka
+    assert read is not None
+    assert (read.csv.null, read.csv.header) == ("NONE", False)
 
 
 def test_aliases_cost_nothing() -> None:
@@ -419,6 +510,10 @@ def test_postgres_is_a_table() -> None:
         ("security: {certFile: c.crt}", "security: certFile and keyFile belong together"),
         ("security: {mode: disable, certFile: c, keyFile: k}", "security: certFile and keyFile need TLS"),
         ("security: {mode: prefer}", "security.mode"),
+        (
+            "passwordFile: p, passwordEnv: P",
+            "passwordFile: and passwordEnv, P, are two passwords; remove one of them",
+        ),
     ],
 )
 def test_security_of_postgres(given: str, said: str) -> None:
@@ -430,12 +525,21 @@ def test_security_of_postgres(given: str, said: str) -> None:
     assert said in str(refused.value)
 
 
+def test_a_stream_of_postgres_follows_changes() -> None:
+    """Else it is a table, and the field that makes it a stream is named."""
+    table = "{role: stream, schema: id BIGINT, postgres: {host: db, database: d, user: u, table: t}}"
+    start, stop = TEXT.index("    payments:\n"), TEXT.index("  output:")
+    with pytest.raises(SpecError, match=r"role: is a stream for .* changes; add postgres\.changes, or"):
+        model(f"{TEXT[:start]}    payments: {table}\n{TEXT[stop:]}")
+
+
 def test_a_connection_string_says_it_all() -> None:
-    """TLS too: two places could contradict each other."""
-    table = "postgres: {uriEnv: SHOP, table: payments, security: {mode: disable}}"
-    text = TEXT.replace("      eventTime: {column: at}\n      generator: {rows: 10}", f"      {table}")
-    with pytest.raises(SpecError, match=r"postgres\.security: stands in the connection string of uriEnv"):
-        model(text)
+    """TLS and the password too: two places could contradict each other."""
+    for name, given in (("security", "{mode: disable}"), ("passwordFile", "p")):
+        table = f"postgres: {{uriEnv: SHOP, table: payments, {name}: {given}}}"
+        text = TEXT.replace("      eventTime: {column: at}\n      generator: {rows: 10}", f"      {table}")
+        with pytest.raises(SpecError, match=rf"postgres\.{name}: stands in the connection string of uriEnv"):
+            model(text)
 
 
 REGISTRY = "kafka: {topic: t, format: avro, bootstrapServers: 'k:1', registry: {url: %s}}"
@@ -456,12 +560,12 @@ TABLE = "postgres: {host: h, database: d, user: u, table: t, %s}"
         (TABLE % "passwordFile: 's3://71423'", "passwordFile: is on an object store"),
         (
             TABLE % "passwordEnv: '71423 pw!'",
-            "passwordEnv: does not fit; write the name of an environment variable",
+            "passwordEnv: does not fit; write its name, such as SHOP_PASSWORD",
         ),
-        ("postgres: {table: t, uriEnv: 'postgres://u:71423@h/d'}", "uriEnv: does not fit; write the name"),
+        ("postgres: {table: t, uriEnv: 'postgres://u:71423@h/d'}", "uriEnv: does not fit; write its name"),
         (
             LOGIN % "'71423 pw!'",
-            "security.passwordEnv: does not fit; write the name of an environment variable",
+            "security.passwordEnv: does not fit; write its name, such as SHOP_PASSWORD",
         ),
         (REGISTRY % "'https://u:71423@h'", "registry.url: is not the address of a registry"),
         (REGISTRY % "71423", "registry.url: is no text"),
@@ -486,3 +590,14 @@ def with_input(source: str) -> str:
     """Return a spec whose only input is this one."""
     start, stop = TEXT.index("    orders:\n"), TEXT.index("  output:")
     return f"{TEXT[:start]}    orders: {{schema: 'id BIGINT', {source}}}\n{TEXT[stop:]}"
+
+
+@pytest.mark.parametrize("kind", [StreamJoin, Cases])
+def test_every_pattern_has_words(kind: type[Model]) -> None:
+    """No mistake is told by a regular expression."""
+    found: list[object] = [kind.model_json_schema()]
+    while found:
+        node = found.pop()
+        found += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        if isinstance(node, dict) and isinstance(node.get("pattern"), str):
+            assert node["pattern"] in PATTERNS

@@ -33,6 +33,10 @@ REFUSED = [
         (1, 8),
         "LEFT SEMI JOIN does not return columns of",
     ),
+    ("SELEC id FROM orders", (1, 1), "write one SELECT; SELEC begins none; did you mean 'SELECT'?"),
+    ("SELEC", (1, 1), "write one SELECT; SELEC begins none; did you mean 'SELECT'?"),
+    ("-- all\nsearch it", (2, 1), "search begins none; a query begins with one of: SELECT, WITH, VALUES"),
+    ("DROP TABLE orders", (1, 1), "write one SELECT; DROP is not supported"),
     # the select list
     ("SELECT * FROM orders o JOIN ships s ON o.id = s.id", (1, 8), "write the columns instead of *"),
     ("SELECT o.id, s.id FROM orders o JOIN ships s ON o.id = s.id", (1, 14), "write s.id AS another_name"),
@@ -49,6 +53,11 @@ REFUSED = [
         "SELECT p.* EXCEPT (order_id, `sum`, at, ref) FROM pays p JOIN ships s ON p.order_id = s.id",
         (1, 10),
         "leaves no",
+    ),
+    (
+        "SELECT o.at AT TIME ZONE 'Europe/Oslo' AS x FROM orders o JOIN ships s ON o.id = s.id",
+        (1, 8),
+        "AT TIME ZONE is not supported; write from_utc_timestamp(time, 'Europe/Oslo')",
     ),
     # clauses
     (O_S + " ORDER BY o.id", (1, 70), "ORDER BY has no meaning for a stream"),
@@ -105,7 +114,11 @@ REFUSED = [
         "at most two inputs",
     ),
     ("SELECT o.id FROM orders o CROSS JOIN ships s", (1, 38), "every row would match every other"),
-    ("SELECT o.id FROM orders o LEFT JOIN ships s", (1, 37), "only INNER JOIN works without one"),
+    (
+        "SELECT o.id FROM orders o LEFT JOIN ships s",
+        (1, 37),
+        "this join has no ON; write ON with a condition",
+    ),
     ("SELECT o.id FROM orders o NATURAL JOIN ships s", (1, 40), "write USING (...)"),
     ("SELECT o.id FROM orders o JOIN ships s USING (day)", (1, 47), "s has no column day"),
     (O_S + " JOIN pays p ON p.ref = s.carrier", (1, 66), "have no key in common"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from jobs.cli.state import _steady, state
+from jobs.cli.state import _steady, state, stored
 from joinlib.errors import SpecError, StateError
 from joinlib.spec.model import StreamJoin
 from tests.laws.product import own_folder
@@ -26,7 +26,7 @@ def folder() -> Iterator[Path]:
 def asked(job: StreamJoin, sql: str | None) -> list[list[str]]:
     """The words of each line that is printed."""
     out = StringIO()
-    state(job, sql, Console(file=out, width=160))
+    state(job, stored(job), sql, Console(file=out, width=160))
     return [line.split() for line in out.getvalue().splitlines() if line.strip("- ─")]
 
 
@@ -93,17 +93,18 @@ def test_what_is_not_kept(folder: Path) -> None:
         asked(job, "SELECT colour FROM orders")
     with pytest.raises(SpecError, match="the state has no table customers"):
         asked(job, "SELECT 1 AS one FROM customers")
-    with pytest.raises(
-        SpecError, match=r"^the query reads no table of the state; there is: orders, payments$"
-    ):
+    with pytest.raises(SpecError, match=r"^the query reads no table of the state; tables: orders, payments$"):
         asked(job, "SELECT 1 AS one")
+    for text in ("SELECT * FROM read_csv('x.csv')", "SELECT * FROM range(3)"):
+        with pytest.raises(SpecError, match=r"\) is no table of the state; tables: orders, payments$"):
+            asked(job, text)
     with pytest.raises(SpecError, match="write one SELECT"):
         asked(job, "DROP TABLE orders")
 
 
 def test_without_a_checkpoint(folder: Path) -> None:
     """Nothing is stored yet."""
-    with pytest.raises(SpecError, match="holds no batch that is done"):
+    with pytest.raises(SpecError, match=r"^checkpoint\.path: no run so far: .* holds no batch that is done$"):
         asked(document(folder, INNER, ONE), None)
 
 

@@ -29,7 +29,7 @@ from jobs.terminal import lines
 from jobs.traces.told import traced_run
 from joinlib.compiled import compiled
 from joinlib.engine.checks import rewritten
-from joinlib.errors import StreamJoinError, Unforeseen, exit_code
+from joinlib.errors import SpecError, StreamJoinError, Unforeseen, exit_code
 from joinlib.plan import Pipeline
 from joinlib.plan.explain import cautions
 from joinlib.plan.unused import unused
@@ -70,6 +70,7 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
     document = document.model_copy(update={"spec": spec})
     plan = compiled(document, options.cores or default_cores())
     pipeline, again = plan.pipeline, rewritten(plan.source)
+    check_folders(document, [source.name for source in plan.source.sources])
     console = Console(file=terminal, no_color=options.plain or None, width=None if terminal.isatty() else 160)
     _warn(console, (*cautions(pipeline), *unused(document.spec), *again))
     plain = options.plain or not terminal.isatty() or console.is_dumb_terminal
@@ -87,6 +88,21 @@ def run(document: StreamJoin, options: Options, terminal: TextIO, log: Path) -> 
         raise _user_error(flow.error, log, document) from flow.error
     console.print(summary(scene, document), highlight=False, soft_wrap=True)
     return flow.job is not None and flow.job.used_spark
+
+
+def check_folders(document: StreamJoin, read: Iterable[str]) -> None:
+    """Check that the folders of inputs are there, so that one that is missing is told at its field.
+
+    Raises:
+        SpecError: One is not.
+    """
+    for name in read:
+        files = document.spec.inputs[name].files
+        if files is not None and not files.path.exists():
+            field = f"inputs.{name}.files.path"
+            raise SpecError(
+                f"{field}: {near(files.path)}: there is no such folder; create it, or correct the input's path"
+            )
 
 
 def _warn(console: "Console", warnings: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""ProbeCounts what the probes of one batch do, while they run: of every 8th chunk of new rows, and of what it becomes.
+"""Counts what the probes of one batch do, while they run: of every 8th chunk of new rows, and of what it becomes.
 
 This costs some additions per chunk and one write per pair found.
 """

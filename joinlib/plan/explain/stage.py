@@ -282,6 +282,14 @@ def _why(stage: Stage, number: int | None, result: str) -> Iterator[str]:
         yield _dropped(stage)
 
 
+def _sent(stage: Stage) -> str:
+    """Say where rows go of a stage that stores none."""
+    by = "the result's key" if any(given.keys for given in stage.inputs) else "their values"
+    if by == "their values" and not any(given.changes for given in stage.inputs):
+        return f"rows are spread over the {stage.units} units"
+    return f"rows go to units by {by}, so one unit sees all changes of a row"
+
+
 def _placed(stage: Stage, number: int | None) -> Iterator[str]:
     """Say why rows go to the units that they go to."""
     if stage.route is not None:
@@ -294,7 +302,7 @@ def _placed(stage: Stage, number: int | None) -> Iterator[str]:
         which = "one stage: all joins" if number is None else f"the joins of stage {number}"
         yield f"{which} share a key, so all rows of a key meet in one of the {stage.units} units"
     elif not stage.lookups:
-        yield "nothing is stored: rows go to units by the result's key, so one unit sees all changes of a row"
+        yield f"nothing is stored: {_sent(stage)}"
     else:
         first = stage.lookups[0].table
         how = f"by the key of {first.alias}" if first.keys else "evenly"

@@ -8,19 +8,35 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli.run import _signals, _user_error
+from jobs.cli.run import _signals, _user_error, check_folders
 from jobs.cli.summary import near, summary
 from jobs.figures import Took
 from jobs.flow import Flow
 from joinlib.compiled import compiled
 from joinlib.errors import SpecError, StreamJoinError, Unforeseen, exit_code
-from joinlib.spec import load
+from joinlib.spec import load, telling_of
 from joinlib.spec.output import Output, OutputFiles
 from tests.unit.jobs.test_commands import MANIFESTS
 from tests.unit.jobs.test_figures import after
 from tests.unit.jobs.test_screen import LAG, SCENE
 
 DOCUMENT = load(next(m for m in MANIFESTS if m.name.startswith("02")))
+
+
+MISSING = """\
+apiVersion: streamjoin.dev/v1alpha1
+kind: StreamJoin
+metadata: {name: missing}
+spec:
+  sql: SELECT a.id FROM a
+  inputs:
+    a:
+      files: {path: gone, format: csv}
+      schema: id BIGINT
+    b: {schema: id BIGINT, files: {path: gone-too}}
+  output: {noop: {}}
+  checkpoint: {path: checkpoint}
+"""
 
 
 @pytest.fixture
@@ -105,6 +121,17 @@ def test_a_folder_that_may_not_be_written_is_told_by_its_field(
     error = _user_error(OSError(number, os.strerror(number), str(tmp_path / file)), Path("x"), document)
     assert str(error).partition(";")[0] == said.format(near(tmp_path))
     assert exit_code(error) == 2
+
+
+def test_a_folder_that_is_not_there_is_told_at_its_field(tmp_path: Path) -> None:
+    """Of those that are read; an input that no query reads may have none."""
+    (file := tmp_path / "job.yaml").write_text(MISSING)
+    document = load(file)
+    said = r"job\.yaml:8: spec\.inputs\.a\.files\.path: .*gone: there is no such folder; create it"
+    with pytest.raises(SpecError, match=said), telling_of(file):
+        check_folders(document, ["a"])
+    (tmp_path / "gone").mkdir()
+    check_folders(document, ["a"])
 
 
 def test_the_summary() -> None:

@@ -49,3 +49,33 @@ def test_what_is_said(sql: str, beginnings: list[str]) -> None:
     found = said(sql)
     assert len(found) == len(beginnings)
     assert all(text.startswith(beginning) for text, beginning in zip(found, beginnings, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("output", "upsert", "said"),
+    [
+        ("files: {path: out}", "", "rows are spread over the 8 units"),
+        (
+            "mode: changelog, files: {path: out}",
+            ", upsert: {key: [id]}",
+            "all rows of a key meet in one of the 8 units, which keeps the last of them",
+        ),
+        (
+            "mode: changelog, files: {path: out}",
+            ", changes: {op: op}",
+            "rows go to units by their values, so one unit sees all changes of a row",
+        ),
+        (
+            "mode: changelog, key: [id], files: {path: out}",
+            ", changes: {op: op}",
+            "rows go to units by the result's key, so one unit sees all changes of a row",
+        ),
+    ],
+)
+def test_where_rows_go_that_nothing_stores(output: str, upsert: str, said: str) -> None:
+    """By what they go: rows that only come have no changes, which one unit had to see."""
+    text = SPEC.replace("SQL", "SELECT a.id, a.x FROM a").replace(
+        "mode: changelog, files: {path: out}", output
+    )
+    text = text.replace('"id INT, x INT"', f'"id INT, x INT, op STRING"{upsert}')
+    assert said in explain(pipeline_of(parse(text, "t.yaml", Path("/j"))))

@@ -52,7 +52,10 @@ def state(document: StreamJoin, sql: str | None, console: "Console") -> None:
     check_known(checkpoint, pipeline)
     known = tables(pipeline)
     if not known:
-        raise SpecError("the query stores no rows of inputs: groups and window functions are not shown")
+        raise SpecError(
+            "the query stores groups, or rows for window functions and as-of joins, which are not shown, and no"
+            " rows of inputs that are joined by keys; `streamjoin why` and `whynot` read the inputs again"
+        )
     if sql is None:
         lines, _ = _steady(checkpoint, lambda batch: list(_listed(known, checkpoint / "state", batch)))
         console.print("\n".join(lines), highlight=False, markup=False)

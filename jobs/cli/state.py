@@ -49,7 +49,10 @@ def stored(document: StreamJoin) -> list[StateTable]:
     check_known(document.spec.checkpoint.folder, pipeline)
     if known := tables(pipeline):
         return known
-    raise SpecError("the query stores no rows of inputs: groups and window functions are not shown")
+    raise SpecError(
+        "the query stores groups, or rows for window functions and as-of joins, which are not shown, and no"
+        " rows of inputs that are joined by keys; `streamjoin why` and `whynot` read the inputs again"
+    )
 
 
 def state(document: StreamJoin, known: Sequence[StateTable], sql: str | None, console: "Console") -> None:

@@ -18,6 +18,7 @@ from joinlib.plan.explain.words import saying
 from joinlib.spec.duration import text as duration
 from joinlib.spec.model import StreamJoin
 from joinlib.why import answer
+from joinlib.why.over import MOST_READ
 from joinlib.why.verdict import (
     Beyond,
     Counted,
@@ -31,8 +32,11 @@ from joinlib.why.verdict import (
     Late,
     Limit,
     Looked,
+    NoNearest,
     NoPartner,
     NotInTable,
+    NotNearest,
+    PartnerRefused,
     Replaced,
     ResultRow,
     RowGroup,
@@ -98,13 +102,17 @@ def _result(row: ResultRow) -> Iterator[str]:
     yield f"the group {_values(row.values)}" if row.group else f"{to}{_values(row.values)}"
     for one in row.rows[:_MOST]:
         yield f"  from {_called(one)}: {_place(one)}"
-    yield from (f"  {more}" for more in _more(row))
+    yield from (f"  {more}" for more in _more(row.rows))
+    for one in row.read[:_MOST]:
+        yield f"  by window functions from {_called(one)}: {_place(one)}"
+    yield from (f"  {more}" for more in _more(row.read, MOST_READ))
 
 
-def _more(row: ResultRow) -> list[str]:
-    """Return how many rows of inputs are not shown."""
-    left = len(row.rows) - _MOST
-    return [f"and {words.rows(left)} more"] if left > 0 else []
+def _more(rows: Sequence[SourceRow], known: int | None = None) -> list[str]:
+    """Return how many rows of inputs are not shown; known: how many of them are known at most."""
+    left = len(rows) - _MOST
+    least = "at least " if known is not None and len(rows) >= known else ""
+    return [f"and {least}{words.rows(left)} more"] if left > 0 else []
 
 
 def _called(row: SourceRow | Looked) -> str:
@@ -274,6 +282,24 @@ def _(verdict: Unqualified) -> str:
 
 
 @said.register
+def _(verdict: NoNearest) -> str:
+    return f"no partner in {verdict.input}: no row with its key is {verdict.where}"
+
+
+@said.register
+def _(verdict: NotNearest) -> str:
+    later = f"; the next one of its key is at {_place(verdict.next)}" if verdict.next is not None else ""
+    return f"it is not the nearest row for any of {verdict.input} so far{later}"
+
+
+@said.register
+def _(verdict: PartnerRefused) -> str:
+    if verdict.clause:
+        return f"left out by `{bare(verdict.clause)}` with its partner, {_other(verdict.partner)}"
+    return f"a further condition of the as-of join is not true with its nearest partner, {_other(verdict.partner)}"
+
+
+@said.register
 def _(verdict: Unsettled) -> str:
     when, now = _later(verdict.limit, verdict.timed)
     why = "rows before it may still come" if verdict.timed else "its window functions wait for all rows"
@@ -290,9 +316,14 @@ def _(verdict: Found) -> str:
     lines = ["is in the result"]
     for row in verdict.results[:_MOST]:
         batch = f" of batch {row.batch}" if row.batch is not None else ""
-        rows = [f"{_called(one)} at {_place(one)}" for one in row.rows[:_MOST]]
-        lines.append(f"  a row{batch}, from " + "; ".join([*rows, *_more(row)]))
+        lines.append(f"  a row{batch}, from {_listed(row.rows)}")
+        if row.read:
+            lines[-1] += f"; by window functions from {_listed(row.read, MOST_READ)}"
     return "\n    ".join(lines)
+
+
+def _listed(rows: Sequence[SourceRow], known: int | None = None) -> str:
+    return "; ".join([*(f"{_called(one)} at {_place(one)}" for one in rows[:_MOST]), *_more(rows, known)])
 
 
 def _until(limit: Limit) -> str:

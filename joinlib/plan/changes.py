@@ -30,6 +30,7 @@ from joinlib.model.stage import (
     Stage,
 )
 from joinlib.plan.clocks import WATERMARK
+from joinlib.plan.explain.asof import asof
 from joinlib.plan.explain.groups import by_keys
 from joinlib.plan.explain.over import summary
 from joinlib.plan.explain.words import SUBQUERY, plain, spoken
@@ -99,8 +100,9 @@ def _taken_back(plan: Pipeline) -> str:
             if stage.over.top is not None:
                 return f"which are the {summary(stage)}{', in a subquery,' * within} changes when other rows come"
             calls = ", ".join(plain(call.sql, alias) for call in stage.over.calls)
+            what = f"the partner in {joined}" if (joined := asof(stage)) else f"the value of {calls}"
             return (
-                f"the value of {calls} is taken back when other rows come: it is final only if it looks back in the"
+                f"{what} is taken back when other rows come: it is final only if it looks back in the"
                 " order of an event time alone"
             )
     return "rows of outer joins are taken back when a partner comes"

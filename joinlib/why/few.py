@@ -11,7 +11,13 @@ import pyarrow.compute as pc
 from joinlib.expr import Column, Expr
 from joinlib.expr.equality import key
 
-Origin = tuple[int, ...]  # numbers of the rows of inputs that a row was made of
+# Numbers of the rows of inputs that a row was made of; ~n: row n, which only a window function has read.
+Origin = tuple[int, ...]
+
+
+def made_of(origin: Origin) -> Origin:
+    """Return the rows that a row was made of, without those that only a window function has read."""
+    return tuple(number for number in origin if number >= 0)
 
 
 def whole(rows: pa.Table) -> pa.RecordBatch:

@@ -22,14 +22,26 @@ from joinlib.state.manifest import empty
 from joinlib.why.few import Few, whole
 from joinlib.why.verdict import RowGroup
 
+_SETS = {  # what a set operation asks of its groups
+    "sum(in_left) > 0 AND sum(in_right) > 0": "INTERSECT",
+    "sum(in_left) > 0 AND sum(in_right) = 0": "EXCEPT",
+    "least(sum(in_left), sum(in_right)) > 0": "INTERSECT ALL",
+    "sum(in_left) - sum(in_right) > 0": "EXCEPT ALL",
+}
 
-def groups(grouping: Grouping, few: Few) -> list[RowGroup]:
-    """Return the group of each row, whose columns are the keys and what is aggregated."""
-    having = grouping.having.sql if grouping.having is not None else ""
+
+def having(told: Grouping) -> str:
+    """Return the condition on groups of a grouping in the words of the text; empty: none."""
+    said = bare(told.having.sql) if told.having is not None else ""
+    return _SETS.get(said, said)
+
+
+def groups(grouping: Grouping, told: Grouping, few: Few) -> list[RowGroup]:
+    """Return the group of each row, whose columns are the keys and what is aggregated. told: in the words of the text."""
     columns = [_values(few.rows.column(key.name), key).to_pylist() for key in grouping.keys]
-    names = [bare(key.sql) for key in grouping.keys]
+    names = [bare(key.sql) for key in told.keys]
     keys = zip(*columns, strict=True) if columns else [()] * few.rows.num_rows
-    return [RowGroup(tuple(zip(names, values, strict=True)), having) for values in keys]
+    return [RowGroup(tuple(zip(names, values, strict=True)), having(told)) for values in keys]
 
 
 def _values(column: pa.ChunkedArray, key: GroupKey) -> pa.Array | pa.ChunkedArray:

@@ -35,7 +35,7 @@ class Incoming:
     def __init__(
         self, progress: Progress, scans: Scans, shown: Callable[[InputPlan], str], dead: Dead
     ) -> None:
-        self._progress, self._scans, self._shown, self._dead = progress, scans, shown, dead
+        self._progress, self._scans, self.shown, self._dead = progress, scans, shown, dead
         self.notes: dict[str, None] = {}
         self.doubts: dict[int, Late] = {}
 
@@ -47,7 +47,7 @@ class Incoming:
             plan.source_time if not plan.numbered else None,
             wanted,
             plan.alias,
-            self._shown(plan),
+            self.shown(plan),
         )
         self.notes |= dict.fromkeys(f"{plan.source}: {note}" for note in scanned.notes)
         return scanned
@@ -89,7 +89,7 @@ class Incoming:
 
     def watermark_before(self, stage: int, origin: Origin) -> tuple[int, bool]:
         """Return the watermark of a stage before the batch that completed a row, µs, and whether it is known."""
-        by = max((self._scans.hits[n].by for n in origin), key=lambda by: by.batch or 0)
+        by = max((self._scans.hits[n if n >= 0 else ~n].by for n in origin), key=lambda by: by.batch or 0)
         return self._progress.watermark_before(stage, by)
 
     def _sift(self, plan: InputPlan, rows: pa.Table, origins: Sequence[Origin], dead: str | None) -> Sifted:

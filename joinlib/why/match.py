@@ -21,7 +21,7 @@ from joinlib.model.bounds import describe
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.side import SideConfig
-from joinlib.why.few import Few
+from joinlib.why.few import Few, made_of
 from joinlib.why.node import JoinForm, Level
 from joinlib.why.sift import Sifted
 from joinlib.why.verdict import (
@@ -233,7 +233,7 @@ class Matching:
 
     def _other_of(self, few: Few, at: int) -> SourceRow | None:
         """Return a row that was joined with the asked one: the last."""
-        others = [n for n in few.origins[at] if n not in self.asked]
+        others = [n for n in made_of(few.origins[at]) if n not in self.asked]
         return self.row_of(others[-1]) if others else None
 
 

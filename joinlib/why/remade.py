@@ -12,15 +12,16 @@ import pyarrow as pa
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan
 from joinlib.model.over import Over
-from joinlib.model.stage import GroupStage, OverStage, Pipeline
+from joinlib.model.stage import GroupStage, OverStage, Pipeline, selected
 from joinlib.model.time import ALWAYS, NEVER
 from joinlib.over.settled import bound
 from joinlib.plan.explain.texts import bare
 from joinlib.plan.explain.words import spoken
 from joinlib.why.dead import Dead
-from joinlib.why.few import Few, Origin, concat
-from joinlib.why.groups import groups, released, row_of_group
+from joinlib.why.few import Few, Origin, concat, made_of
+from joinlib.why.groups import groups, having, released, row_of_group
 from joinlib.why.incoming import Incoming
+from joinlib.why.nearest import AsOf, asof_of
 from joinlib.why.node import Level
 from joinlib.why.over import Ranks, times
 from joinlib.why.progress import Progress
@@ -31,6 +32,9 @@ from joinlib.why.verdict import (
     InGroup,
     Late,
     Limit,
+    NoNearest,
+    NotNearest,
+    PartnerRefused,
     Replaced,
     SourceRow,
     TooLate,
@@ -41,6 +45,10 @@ from joinlib.why.verdict import (
 )
 
 Asked = frozenset[int]  # numbers of rows of inputs of which it is said what became of them
+_REFUSED = (
+    "of an as-of join with a tolerance that is joined further, the nearest row is told also where the tolerance"
+    " refuses it"
+)
 MOST_GROUPS = 1_000  # groups of which rows are made
 
 
@@ -86,7 +94,7 @@ class Remade:
         return Withdrawn(by) if self._deletes(later) else Replaced(by)
 
     def _deletes(self, origin: Origin) -> bool:
-        return any(self.scans.hits[number].weight < 0 for number in origin)
+        return any(self.scans.hits[number].weight < 0 for number in made_of(origin))
 
     # --- groups ------------------------------------------------------------------------------------
 
@@ -105,7 +113,7 @@ class Remade:
         of = [members for members in of if asked.intersection(members.origin)]
         if len(of) > MOST_GROUPS:
             raise TooMany(f"more than {MOST_GROUPS:,} groups are asked for; narrow the condition")
-        for origin, group in zip(late.origins, groups(grouping, late), strict=True):
+        for origin, group in zip(late.origins, groups(grouping, self._told(level), late), strict=True):
             self.say(asked.intersection(origin), TooLate(group))
         made = [self._row(level, stage, members, asked) for members in of]
         return concat([Few(stage.schema.empty_table(), ()), *made])
@@ -114,14 +122,17 @@ class Remade:
         """Return the row of a group, if it has come out."""
         grouping, limit, origin = stage.grouping, self._now(level.number), members.origin
         own, first = asked.intersection(origin), members.take([0])
-        [group], [out] = groups(grouping, first), released(grouping, first, [limit.watermark_us])
+        [group], [out] = (
+            groups(grouping, self._told(level), first),
+            released(grouping, first, [limit.watermark_us]),
+        )
         waits = grouping.final_close and not (limit.over or out)
         self.say(own, InGroup(group, limit if waits else None, grouping.release is not None))
         if waits:
             return Few(stage.schema.empty_table(), ())
         row = row_of_group(stage, members)
         if not row.num_rows and grouping.having is not None:
-            self.say(own, Unqualified(grouping.having.sql))
+            self.say(own, Unqualified(having(self._told(level))))
         return Few(row, (origin,) * row.num_rows)
 
     def counted(self, level: Level, grouping: Grouping, few: Few, asked: Asked) -> None:
@@ -129,11 +140,19 @@ class Remade:
         limit = self._now(level.number)
         now = released(grouping, few, [limit.watermark_us] * len(few.origins))
         late = self._late(level, grouping, few)
-        for origin, group, out, gone in zip(few.origins, groups(grouping, few), now, late, strict=True):
+        for origin, group, out, gone in zip(
+            few.origins, groups(grouping, self._told(level), few), now, late, strict=True
+        ):
             until = replace(limit, over=limit.over or out) if grouping.final_close else None
             timed = grouping.release is not None
             verdict = TooLate(group) if gone else Counted(group, self.rows_of(origin), until, timed)
             self.say(asked.intersection(origin), verdict)
+
+    def _told(self, level: Level) -> Grouping:
+        """Return the groups of a stage in the words of the query."""
+        stage = self._spoken.stages[level.number]
+        assert isinstance(stage, GroupStage)
+        return stage.grouping
 
     def _late(self, level: Level, grouping: Grouping, few: Few) -> list[bool]:
         """Return whether the group of each row had come out for good when the row came."""
@@ -144,17 +163,67 @@ class Remade:
 
     def ranked(self, level: Level, over: Over, few: Few, asked: Asked) -> Few:
         """Return rows with window functions, which are computed over all rows that have come to their partitions in time."""
-        ranks, limit = Ranks(over, self._partitions(level, over, few, asked)), self._now(level.number)
-        out, final = [], ranks.final(limit.watermark_us)
-        for at, origin in enumerate(ranks.few.origins):
-            own = asked.intersection(origin)
+        asof = self._asof(level.number)
+        if asof is not None and not asof.inner and self._passes_on(level.number):
+            self.incoming.notes[_REFUSED] = None
+        ranks = Ranks(over, self._partitions(level, over, few, asked), asof is not None)
+        limit, out = self._now(level.number), []
+        final = ranks.final(limit.watermark_us)
+        for at in range(len(ranks.few.origins)):
+            if asof is not None and ranks.right[at]:
+                self._unmet(ranks, at, asof, asked)
+                continue
+            own = asked.intersection(ranks.joined(at))
             if own and over.qualify is not None and at not in ranks.passing:
-                self.say(own, self._unqualified(level, ranks, at))
+                self._left_out(level, ranks, at, asof, asked)
             elif own and not final[at]:
                 self.say(own, Unsettled(limit, over.settles_by is not None))
             elif own:
                 out.append(at)
+        for at, counts in zip(out, ranks.counting(out) if asof is not None else (), strict=False):
+            if not counts and ranks.partners[at] >= 0:
+                self._refused(ranks, at, "", asked)
         return ranks.result(out)
+
+    def _left_out(self, level: Level, ranks: Ranks, at: int, asof: AsOf | None, asked: Asked) -> None:
+        """Say why QUALIFY leaves a row out, which of an as-of join is one of the left side."""
+        own = asked.intersection(ranks.few.origins[at])
+        if asof is None:
+            self.say(own, self._unqualified(level, ranks, at))
+        elif ranks.partners[at] >= 0:
+            self._refused(ranks, at, asof.clause, asked)
+        elif asof.inner:
+            self.say(own, NoNearest(asof.right, asof.where))
+        else:
+            self.say(own, Filtered(asof.clause or "WHERE"))
+
+    def _refused(self, ranks: Ranks, at: int, clause: str, asked: Asked) -> None:
+        """Say of a row of the left side of an as-of join, and of its partner, that a condition over both is not true."""
+        both = ranks.few.origins[at], ranks.few.origins[ranks.partners[at]]
+        for own, other in (both, both[::-1]):
+            self.say(asked.intersection(own), PartnerRefused(self.rows_of(other)[0], clause))
+
+    def _unmet(self, ranks: Ranks, at: int, asof: AsOf, asked: Asked) -> None:
+        """Say of a row of the right side of an as-of join whether it is the partner of none."""
+        own = asked.intersection(ranks.few.origins[at])
+        if own and at not in ranks.met:
+            later = ranks.next(at)
+            self.say(
+                own, NotNearest(asof.left, self.rows_of(ranks.few.origins[later])[0] if later >= 0 else None)
+            )
+
+    def _passes_on(self, number: int) -> bool:
+        """Whether a stage that reads this one may have the tolerance of its as-of join, which is a CASE."""
+        readers = [(self.pipeline.stages[reader], plan) for reader, plan in self.pipeline.readers(number)]
+        values = [v for stage, _ in readers for _, v in selected(stage)]
+        values += [v for _, plan in readers for step in plan.maps for _, v in step.columns]
+        return any("CASE " in value.sql for value in values)
+
+    def _asof(self, number: int) -> AsOf | None:
+        """Return the as-of join that a stage computes."""
+        plain, told = self.pipeline.stages[number], self._spoken.stages[number]
+        assert isinstance(plain, OverStage) and isinstance(told, OverStage)
+        return asof_of(plain, told, self.incoming.shown)
 
     def _unqualified(self, level: Level, ranks: Ranks, at: int) -> Verdict:
         stage, first = self._spoken.stages[level.number], ranks.first(at)

@@ -21,7 +21,7 @@ from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
 from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline, selected
 from joinlib.why.dead import Dead
-from joinlib.why.few import Few, Origin, concat, table, whole
+from joinlib.why.few import Few, Origin, concat, made_of, table, whole
 from joinlib.why.incoming import Incoming
 from joinlib.why.looked import kept_table
 from joinlib.why.match import Matching, Nearest
@@ -172,7 +172,9 @@ class Trace:
     def _found(self, name: str, few: Few) -> None:
         columns = few.rows.column_names
         rows = [
-            ResultRow(name, tuple((c, row[c]) for c in columns), self._rows_of(origin))
+            ResultRow(
+                name, tuple((c, row[c]) for c in columns), self._rows_of(origin), read=self._read_by(origin)
+            )
             for row, origin in zip(few.rows.to_pylist(), few.origins, strict=True)
         ]
         for number in self.asked:
@@ -186,7 +188,11 @@ class Trace:
 
     def _rows_of(self, origin: Origin) -> tuple[SourceRow, ...]:
         """Return where the rows came from of which one was made, in the order of the inputs."""
-        return tuple(sorted(map(self.row_of, origin), key=self._place))
+        return tuple(sorted(map(self.row_of, made_of(origin)), key=self._place))
+
+    def _read_by(self, origin: Origin) -> tuple[SourceRow, ...]:
+        """Return the rows that window functions have read and of which it was not made otherwise, likewise."""
+        return self._rows_of(tuple(dict.fromkeys(~n for n in origin if n < 0 and ~n not in origin)))
 
     def row_of(self, number: int) -> SourceRow:
         """Return where a row came from."""
@@ -293,13 +299,13 @@ class Trace:
             made = self._made(below, one, read, frozenset(read.kept.origin))
             parts.append(made.where(map(seen.isdisjoint, made.origins)))
             gone += self._dropped(read, made, column, columns[0]) if source is not None else []
-            seen |= frozenset(read.kept.origin)
+            seen |= frozenset(made_of(read.kept.origin))
         found = self._incoming.passed_on(level, plan, concat(parts))
         return Sifted(found.kept, (*found.lost, *gone))
 
     def _dropped(self, read: Sifted, made: Few, column: str, key: str) -> list[Dropped]:
         """Return the rows that an earlier stage has dropped, with the key by which they were looked for."""
-        out = frozenset(made.origin)
+        out = frozenset(made_of(made.origin))
         keys = zip(read.kept.origins, read.kept.rows.column(column).to_pylist(), strict=True)
         left = ((o, v, self.verdicts[o[0]][-1:]) for o, v in keys if not out.intersection(o))
         gone = [Dropped(o, verdict, {key: v}) for o, v, said in left for verdict in said]

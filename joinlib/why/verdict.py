@@ -190,6 +190,30 @@ class Unqualified:
 
 
 @dataclass(frozen=True)
+class NoNearest:
+    """An as-of join has no partner for it, and leaves it out."""
+
+    input: str  # the right side
+    where: str  # where a partner would be: before it
+
+
+@dataclass(frozen=True)
+class NotNearest:
+    """It is on the right side of an as-of join, and the partner of no row so far."""
+
+    input: str  # the left side
+    next: SourceRow | None  # the next row of its key on the right side; None: there is none
+
+
+@dataclass(frozen=True)
+class PartnerRefused:
+    """A condition over it and its partner in an as-of join is false or NULL."""
+
+    partner: SourceRow
+    clause: str  # empty: the tolerance, without which it comes out
+
+
+@dataclass(frozen=True)
 class Unsettled:
     """Its window functions are computed, and it comes out once no row can change them any more."""
 
@@ -212,6 +236,7 @@ class ResultRow:
     values: tuple[tuple[str, object], ...]  # of a group: its keys
     rows: tuple[SourceRow, ...]
     group: bool = False
+    read: tuple[SourceRow, ...] = ()  # other rows, whose values its window functions have
 
     @property
     def batch(self) -> int | None:
@@ -246,6 +271,9 @@ Verdict: TypeAlias = (
     | InGroup
     | TooLate
     | Unqualified
+    | NoNearest
+    | NotNearest
+    | PartnerRefused
     | Unsettled
     | Beyond
     | Found

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,18 @@ import pytest
 from joinlib.why import answer
 from joinlib.why.remade import Remade
 from joinlib.why.scan import TooMany
-from joinlib.why.verdict import Counted, Late, Replaced, TooLate, Unqualified, Unsettled, Verdict, Withdrawn
+from joinlib.why.verdict import (
+    Counted,
+    Found,
+    Late,
+    Replaced,
+    SourceRow,
+    TooLate,
+    Unqualified,
+    Unsettled,
+    Verdict,
+    Withdrawn,
+)
 from tests.laws.changelog import Changelog
 from tests.laws.product import own_folder
 from tests.unit.why import lived as lives
@@ -221,6 +233,57 @@ def test_rows_of_window_functions_are_explained(name: str, changing: bool) -> No
         assert Unqualified in found.kinds
     elif " JOIN " not in sql and not changing:
         assert {Late, Unsettled} <= found.kinds
+
+
+NEAREST = "ON o.order_id = p.order_id AND o.at >= p.at"
+RECENT = f"{NEAREST} AND p.at >= o.at - INTERVAL 1 MINUTE"
+OF_BOTH = "SELECT o.order_id, o.amount, p.paid FROM orders o ASOF"
+ASOF = {
+    "left": f"{OF_BOTH} LEFT JOIN payments p {NEAREST}",
+    "inner": f"{OF_BOTH} JOIN payments p {NEAREST}",
+    "left, recent": f"{OF_BOTH} LEFT JOIN payments p {RECENT}",
+    "inner, recent": f"{OF_BOTH} JOIN payments p {RECENT}",
+    "of a WHERE": f"{OF_BOTH} LEFT JOIN payments p {NEAREST} WHERE coalesce(p.paid, 30) > o.amount",
+    "of all rows": f"{OF_BOTH} JOIN payments p ON o.at >= p.at",
+    "the next": f"{OF_BOTH} JOIN payments p {NEAREST.replace('>=', '<')}",
+    "with a table": f"{OF_BOTH} LEFT JOIN payments p {NEAREST} JOIN customers c ON o.customer = c.id",
+    "below a join": (
+        f"SELECT q.order_id, q.amount, q.paid, r.paid AS other FROM ({OF_BOTH.replace('o.amount', 'o.amount, o.at')} JOIN payments p {NEAREST}) q"
+        " JOIN payments r ON r.order_id = q.order_id AND r.at BETWEEN q.at AND q.at + INTERVAL 1 MINUTE"
+    ),
+    "below window functions": (
+        "SELECT q.order_id, q.amount, q.paid, lag(q.paid) OVER (PARTITION BY q.order_id ORDER BY q.at) AS b"
+        f" FROM ({OF_BOTH.replace('o.amount', 'o.amount, o.at')} LEFT JOIN payments p {NEAREST}) q"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "changing"),
+    [
+        (name, changing)
+        for name in ASOF
+        for changing in (False, True)
+        if changing or not name.startswith(("the next", "below"))
+    ],
+)
+def test_rows_of_as_of_joins_are_explained(name: str, changing: bool) -> None:
+    """Each row of the result is made of the rows that its values are from; of every other row it is said why it is not."""
+    sql, drawn = ASOF[name], given(random.Random(name), 200)
+    found = told(sql, drawn, changing, TABLE if "customers" in sql else None)
+    assert found.explained == found.result
+    assert found.result
+    for row in (
+        row for verdicts in chain(*found.said) for v in verdicts if isinstance(v, Found) for row in v.results
+    ):
+        order, *partners = (values_of(drawn, one) for one in row.rows if one.source != "customers")
+        number, amount, paid, *_ = (value for _, value in row.values)
+        assert (order[0], order[2]) == ("" if number is None else str(number), str(amount))
+        assert (str(paid) in [partner[1] for partner in partners]) if paid is not None else not partners
+
+
+def values_of(drawn: Mapping[str, Sequence[Sequence[str]]], row: SourceRow) -> list[str]:
+    return drawn[row.source][int(Path(row.file).stem)][row.at - 1].split(",")
 
 
 COUNTS = "SELECT o.customer AS c, count(*) AS n, sum(o.amount) AS s, min(o.amount) AS m FROM orders o GROUP BY o.customer"

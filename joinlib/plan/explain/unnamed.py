@@ -24,6 +24,16 @@ _GROUPING = "grouping_id()"  # what GROUPING SETS call `_gid`
 
 def unnamed(plan: Pipeline) -> Pipeline:
     """Return the plan in which columns without names are called by what they are."""
+    return _told(plan)[0]
+
+
+def naming(plan: Pipeline) -> Say:
+    """Return what says a text of the plan with such columns of stages so, where the stage is named with them."""
+    return _say(_told(plan)[1])
+
+
+def _told(plan: Pipeline) -> tuple[Pipeline, Texts]:
+    """Return the plan with such columns called so, and what those of stages are, by alias.column."""
     results = {result.stage for result in plan.results}
     made: dict[int | None, Texts] = {None: {}}
     names = _read_as(plan)
@@ -37,7 +47,7 @@ def unnamed(plan: Pipeline) -> Pipeline:
         stage = _of_rows(in_all(stage, _say(every)), told[0][1])
         made[number] = {} if number in results else {**names.get(number, {}), **_made(stage)}
         stages.append(_called(stage, made[number]))
-    return replace(plan, stages=tuple(stages))
+    return replace(plan, stages=tuple(stages)), every
 
 
 def _input(given: InputPlan, known: Texts) -> tuple[InputPlan, Texts]:

@@ -20,7 +20,7 @@ from joinlib.model.stage import AnyStage, HopStage, PathStage, Pipeline, Stage
 from joinlib.plan.explain.calls import in_sql
 from joinlib.plan.explain.parentheses import lighter
 from joinlib.plan.explain.texts import Say, bare, in_all, in_text
-from joinlib.plan.explain.unnamed import unnamed
+from joinlib.plan.explain.unnamed import naming, unnamed
 from joinlib.plan.paths import as_asked
 
 SUBQUERY = "subquery"  # what an input is called that the text gives no name
@@ -42,7 +42,8 @@ def spoken(plan: Pipeline) -> Pipeline:
 
 def saying(plan: Pipeline) -> Say:
     """Return what says a text of the plan in the words of the query."""
-    return _say(_names(plan))
+    name, say = naming(plan), _say(_names(plan))
+    return lambda text: say(name(text))
 
 
 def parts(told: Pipeline) -> dict[str, str]:

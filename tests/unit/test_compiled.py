@@ -17,7 +17,17 @@ from joinlib.source import PostgresLogConfig, RowChanges
 from joinlib.spec import parse
 from joinlib.spec.base import Model
 from joinlib.spec.changes import Changes, Upsert
-from joinlib.spec.inputs import Csv, Debezium, Files, Generator, Input, KafkaTopics, Postgres, PostgresLog
+from joinlib.spec.inputs import (
+    Csv,
+    Debezium,
+    Files,
+    Generator,
+    Input,
+    KafkaTopics,
+    MessageCsv,
+    Postgres,
+    PostgresLog,
+)
 from joinlib.spec.kafka import SchemaRegistry
 from joinlib.spec.model import Checkpoint, Executors, JoinSettings, LagScaling, Scaling, StreamJoin, Window
 from joinlib.spec.output import Console, KafkaOutput, Output, OutputFiles
@@ -58,7 +68,6 @@ POSTGRES = Postgres(
     database="d2",
     user="u2",
     query="SELECT 1",
-    password_env="OTHER",
     password_file=FILE,
     security=SECURITY,
     cache="incremental",
@@ -66,13 +75,15 @@ POSTGRES = Postgres(
     budget_bytes="3Mi",
     timeout_us="1s",
     patience_us="2s",
-).model_copy(update={"uri_env": "URI", "changes": PostgresLog(slot="slot", publication="p")})
+).model_copy(
+    update={"password_env": "OTHER", "uri_env": "URI", "changes": PostgresLog(slot="slot", publication="p")}
+)
 TOPICS = KafkaTopics(
     bootstrap_servers="k:2",
     security=LOGIN,
     topics=("b", "c"),
     format="csv",
-    csv=Csv(header=False, delimiter=";"),
+    csv=MessageCsv(delimiter=";"),
     starting_offsets="latest",
     on_missing_offsets="reset",
     on_bad_message="deadLetter",

@@ -17,7 +17,7 @@ from joinlib.source.kafka.bad import BadMessage
 from joinlib.source.kafka.decode import HEADERS, Decoder
 from joinlib.source.kafka.reader import KafkaReader
 from joinlib.source.slices import Slice
-from joinlib.spec.inputs import Csv, KafkaMetadata, MessageFormat
+from joinlib.spec.inputs import KafkaMetadata, MessageCsv, MessageFormat
 from tests.configs import topics
 
 SCHEMA = pa.schema([("a", pa.int64()), ("t", pa.string())])
@@ -103,7 +103,7 @@ def test_which_json_is_a_row() -> None:
 
 def test_which_csv_is_a_row() -> None:
     """One line of as many values as there are columns."""
-    rows, _ = said(decoder("csv", csv=Csv(header=False)).decode([Message(v) for v in CSV]))
+    rows, _ = said(decoder("csv", csv=MessageCsv()).decode([Message(v) for v in CSV]))
     assert [tuple(r.values()) for r in rows] == [
         (1, "x"), (2, None), (None, "y"), (5, "x"), (9, "a,b"), (1, ""),
     ]  # fmt: skip

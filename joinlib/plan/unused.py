@@ -1,4 +1,4 @@
-"""What a spec declares and its queries do not use, which is a mistake or can go. Law: each is told once, and nothing changes."""
+"""What a spec declares and its queries do not use, which is a mistake or can go. Law: each is told once; nothing changes."""
 
 import re
 from collections.abc import Iterator

@@ -14,6 +14,7 @@ import pyarrow.json as pjson
 import pyarrow.types as pt
 
 from joinlib.apart import failing
+from joinlib.source.places import has_decimal, refused
 
 PARSE_ERRORS = (pa.ArrowException, UnicodeDecodeError)
 Parse = Callable[[bytes, pa.Schema], pa.Table]
@@ -39,6 +40,8 @@ def csv_table(text: bytes, want: pa.Schema, names: Sequence[str], format: CsvFor
     text.decode()
     if not text.strip(b"\r\n"):
         return want.empty_table()
+    if has_decimal(want) and (large := refused(text)) is not None:
+        csv_table(large, want, names, format)  # fails if the number is in a decimal
     table = pcsv.read_csv(
         pa.BufferReader(text),
         pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=list(names)),
@@ -61,6 +64,8 @@ def json_table(text: bytes, want: pa.Schema) -> pa.Table:
         return want.empty_table()
     if text.lstrip().startswith(b"null"):
         raise pa.ArrowInvalid("null where an object should be")  # it would crash pyarrow 26.0
+    if has_decimal(want) and (large := refused(text)) is not None:
+        json_table(large, want)  # fails if the number is in a decimal
     table = pjson.read_json(
         pa.BufferReader(text),
         pjson.ReadOptions(use_threads=False, block_size=len(text) + 1),

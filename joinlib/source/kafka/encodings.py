@@ -21,6 +21,7 @@ import pyarrow.types as pt
 
 from joinlib.source.kafka.bad import Bad
 from joinlib.source.parse import timed
+from joinlib.source.places import check_all
 
 _UNITS = {"millis": "ms", "micros": "us", "nanos": "ns"}
 _DAYS = "days"
@@ -163,7 +164,9 @@ def _times(
 def _decimals(values: Values, kind: pa.DataType, meaning: Meaning | None, unit: str) -> pa.Array:
     scale = meaning.scale if meaning is not None and meaning.name == _DECIMAL else None
     if scale is None and all(v is None or type(v) is str for v in values):
-        return pa.array(values, pa.string()).cast(kind)
+        texts = pa.array(values, pa.string())
+        check_all(texts)
+        return texts.cast(kind)
     return pa.array([None if v is None else _decimal(v, scale) for v in values], kind)
 
 

@@ -21,6 +21,7 @@ import pyarrow.types as pt
 
 from joinlib.source.kafka.bad import Bad
 from joinlib.source.parse import PARSE_ERRORS, json_table, timed
+from joinlib.source.places import check_all
 
 if TYPE_CHECKING:
     from joinlib.source.kafka.framed import Framed
@@ -125,6 +126,8 @@ def _texts(texts: pa.BinaryArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArr
     if pt.is_binary(kind):
         return texts
     plain = pc.cast(texts, pa.string())
+    if pt.is_decimal(kind):
+        check_all(plain)
     return timed(pa.chunked_array([plain]), kind) if pt.is_temporal(kind) else pc.cast(plain, kind)
 
 

@@ -17,6 +17,7 @@ import pyarrow.types as pt
 
 from joinlib.arrays import I64
 from joinlib.errors import InputError
+from joinlib.source.places import MOST, check_all
 from joinlib.source.postgres import wire
 
 BOOL, BYTES, CHAR, INET = 16, 17, 1042, 869  # numbers of types, which are the same in every database
@@ -71,7 +72,10 @@ def _typed(want: pa.DataType, kind: int, values: Values) -> pa.Array:
         return _texts(values, cut=len("+00")).cast(pa.timestamp("us")).cast(want)
     if pt.is_timestamp(want) and want.tz is not None:
         return _texts(values).cast(pa.timestamp("us")).cast(want)
-    return _texts(values).cast(want)
+    texts = _texts(values)
+    if pt.is_decimal(want) and (values.lengths > MOST).any():
+        check_all(texts)
+    return texts.cast(want)
 
 
 def _as_cast(kind: int, values: Values) -> pa.Array:
@@ -119,6 +123,8 @@ def _lists(texts: pa.Array, want: pa.DataType) -> pa.Array:
     elif pt.is_timestamp(inner):
         plain = pc.replace_substring_regex(flat, r"\+00$", "").cast(pa.timestamp("us")).cast(inner)
     else:
+        if pt.is_decimal(inner):
+            check_all(flat)
         plain = flat.cast(inner)
     return pa.ListArray.from_arrays(listed.offsets, plain, mask=pc.is_null(listed)).cast(want)
 

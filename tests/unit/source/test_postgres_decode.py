@@ -36,9 +36,9 @@ TRUNCATE = b"T" + number(1) + b"\0" + number(1)
 DELETE = b"D" + number(1) + b"K" + row("8", None)
 
 
-def decoded(messages: Sequence[bytes]) -> list[tuple[object, ...]]:
+def decoded(messages: Sequence[bytes], schema: pa.Schema = SCHEMA) -> list[tuple[object, ...]]:
     target = Target(
-        PostgresLogConfig(configs.table("t", table="t"), "slot", "p", ("id",)), SCHEMA, ("public", "t")
+        PostgresLogConfig(configs.table("t", table="t"), "slot", "p", ("id",)), schema, ("public", "t")
     )
     decoder = LogDecoder([target], 0, NONE)
     made = [batch for _, batch in decoder.decode(pa.array(messages, pa.binary()))]
@@ -67,3 +67,12 @@ def test_values_that_are_longer_than_their_message(length: int) -> None:
     longer = INSERT[:-7] + number(length) + INSERT[-3:]
     with pytest.raises(InputError, match="not in the format of pgoutput, version 1"):
         decoded([BEGIN, RELATION, longer, INSERT, COMMIT])
+
+
+def test_a_number_of_more_places_than_a_decimal_has() -> None:
+    """Arrow would read outside of its memory."""
+    schema = pa.schema([("id", pa.int64()), ("v", pa.decimal128(9, 2))])
+    numeric = RELATION.replace(number(25), number(1700))
+    long = b"I" + number(1) + b"N" + row("7", f"0.{'0' * 60}1")
+    with pytest.raises(InputError, match=r"column 'v' holds a value that does not fit decimal128\(9, 2\)"):
+        decoded([BEGIN, numeric, INSERT.replace(b"abc", b"1.5"), long, COMMIT], schema)

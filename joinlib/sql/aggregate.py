@@ -65,9 +65,8 @@ def _grouped(select: exp.Select, scope: Scope, first: Sequence[str] = ()) -> Gro
     made = _Groups(scope.sql, dict(scope.visible), dict(scope.hidden), dict(scope.merged), scope.outer)
     made.rows = scope
     values = [made.value(item) for item in _items(select.args.get("group"), select, scope)]
-    for value in [v for v in values if v.columns] or values[
-        :1
-    ]:  # a constant only says that no rows are no group
+    # Constants tell no groups apart; where there are no other keys, one of them says that no rows are no group.
+    for value in [v for v in values if v.columns] or values[:1]:
         made.key(value)
     for text in first:
         made.given(parse(f"SELECT {text}").expressions[0])

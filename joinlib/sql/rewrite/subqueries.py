@@ -54,12 +54,13 @@ class _Subqueries:
 
     def _on_to_where(self) -> None:
         joins = self.select.args.get("joins") or []
+        outer = any(j.side or j.kind.upper() in ("SEMI", "ANTI") for j in joins)
         for join in joins:
             on = trees.ands(join.args.get("on"))
             away = [p for p in on if trees.subqueries(p)]
-            if away and join.side.upper() in ("LEFT", ""):
+            if away and outer and join.side.upper() in ("LEFT", ""):
                 on, away = self._below(join, on, away)
-            if away and any(j.side or j.kind.upper() in ("SEMI", "ANTI") for j in joins):
+            if away and outer:
                 raise self.names.error(
                     "a subquery in the ON of an outer join is supported if it reads nothing but the input that is joined;"
                     " write it in a derived table, JOIN (SELECT ... WHERE ...)",

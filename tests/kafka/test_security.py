@@ -173,7 +173,7 @@ def test_no_secret_is_written_anywhere(broker: Broker, secrets: Path, tmp_path: 
     printed = planned.stdout + planned.stderr + run.communicate()[0]
 
     assert run.returncode == 0, printed
-    assert "1 messages could not be decoded" in printed
+    assert "1 message could not be decoded" in printed
     found = duckdb.sql(f"SELECT k, x, y FROM read_parquet('{tmp_path}/out/batch=*/*.parquet')").fetchall()
     assert found == [(1, "a", "b")]
     assert len(arguments) > 2

@@ -146,7 +146,7 @@ REFUSED = [
     (
         {"table": "typed", "password_file": Path("/nope")},
         {"int": pa.int32()},
-        "passwordFile: /nope cannot be read",
+        "passwordFile: the file cannot be read",
     ),
 ]
 

@@ -16,7 +16,6 @@ from joinlib.arrays import I64
 from joinlib.engine.edge import Way
 from joinlib.engine.sources import SourcePlan
 from joinlib.errors import InputError, SpecError
-from joinlib.model.bounds import signed
 from joinlib.model.changelog import DELETE, INSERT
 from joinlib.model.inputs import WEIGHT, InputPlan
 from joinlib.model.letters import LETTER, Reason
@@ -95,6 +94,8 @@ def late(input: str, plan: InputPlan, rows: pa.RecordBatch, by_us: I64) -> pa.Re
 
     Of the stored columns they have those that the input has itself, by its names for them.
     """
+    from joinlib.model.bounds import signed  # slow to load, and only rows that are late need it
+
     words = [f"late by {signed(us)}" if us >= 0 else "has no event time" for us in by_us.tolist()]
     known = ((c.name, plan.below(c.name)) for c in plan.columns)
     own = {name: _plain(below) for name, below in known if below is not None}

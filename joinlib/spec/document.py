@@ -17,8 +17,8 @@ _WORDS = frozenset(
 )  # what YAML reads as a value where it is written plainly
 
 
-class NotOneError(Exception):
-    """A text holds several documents of a kind, or none."""
+class DocumentError(Exception):
+    """A text is YAML, and yet no document that is read: it holds several, or none, or one that is nested too deeply."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class Document:
 
     Raises:
         yaml.YAMLError: if the text is not YAML, or several documents where no kind is wanted.
-        NotOneError: if no document is of the kind, or several are.
+        DocumentError: if no document is of the kind, or several are, or one is nested too deeply.
     """
 
     def __init__(self, text: str, kind: str = "") -> None:
@@ -78,8 +78,8 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self._depth += 1
         if self._depth > DEEPEST:
-            problem = f"is nested too deeply; write at most {DEEPEST} levels"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.peek_event().start_mark)  # type: ignore[no-untyped-call]
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise DocumentError(f"is nested too deeply; write at most {DEEPEST} levels", mark.line + 1)
         try:
             return super().compose_node(parent, index)
         finally:
@@ -106,7 +106,7 @@ def _chosen(loader: _Loader, kind: str) -> yaml.Node | None:
         said = (
             f"holds {len(found)} {kind}s; keep one" if found else f"holds {len(filled)} documents, no {kind}"
         )
-        raise NotOneError(said, line)
+        raise DocumentError(said, line)
     return found[0]
 
 

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from joinlib.deploy import KIND
 from joinlib.errors import SpecError
 from joinlib.spec.base import Model, Problem
-from joinlib.spec.document import Document, NotOneError, Place
+from joinlib.spec.document import Document, DocumentError, Place
 from joinlib.spec.duration import text as duration
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
@@ -72,7 +72,7 @@ def document_of(text: str, name: str, what: str, kind: str = "") -> Document:
     """
     try:
         document = Document(text, kind)
-    except NotOneError as error:
+    except DocumentError as error:
         raise SpecError(f"{name}:{error.line}: {error}") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark

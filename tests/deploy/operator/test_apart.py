@@ -61,7 +61,7 @@ def test_one_spec_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     for bad, said in (
         (stream_join(sql=endless), "takes more than"),
         (stream_join(sql=large), "takes more than"),
-        (stream_join(pods={"affinity": nested(300)}), "cannot be checked"),
+        (stream_join(pods={"affinity": nested(300)}), "nested too deeply"),
         (stream_join(pods={"affinity": nested(5000)}), "nested too deeply"),
     ):
         verdict = verdict_of(bad)

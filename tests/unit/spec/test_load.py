@@ -412,7 +412,7 @@ def test_all_mistakes_come_at_once() -> None:
         ("[" * 100_000, "late.yaml:1: is nested too deeply; write at most 100 levels"),
         (
             "\n".join(" " * level + "a:" for level in range(200)),
-            "late.yaml:100: is not valid YAML: is nested",
+            "late.yaml:100: is nested",
         ),
         ("a: \x00", "late.yaml:1: is not valid YAML: "),
         ("a: 2024-99-99", "late.yaml:1: is not valid YAML: "),

@@ -25,8 +25,8 @@ from joinlib.spec import StreamJoin, parse
 from joinlib.spec.base import is_from_registry
 from joinlib.spec.model import Batch, Driver, Executors, JoinSettings, Scaling
 from joinop import volumes
-from joinop.apart import Apart
 from joinop.config import Config
+from joinop.confined import Confined
 from joinop.flatten import LIVE, flatten
 from joinop.memoize import memoized
 from joinop.names import Object
@@ -136,7 +136,7 @@ def validate(given: Object, pinned: Pinned | None = None) -> Admitted | Rejected
 
 @memoized(2)  # the document as it is now, and the one that was accepted last
 def _validate(text: str) -> Admitted | Rejected:
-    return _apart(text) or Rejected(
+    return _confined(text) or Rejected(
         (
             f"spec: to check it takes more than {_SECONDS} s, or {_MEMORY >> 20} MiB; simplify its query and its constants",
         )
@@ -151,7 +151,7 @@ def judged(text: str) -> Admitted | Rejected:
         return Rejected((f"spec: it cannot be checked ({type(error).__name__}); simplify it",))
 
 
-_apart = Apart(judged, _SECONDS, _MEMORY)
+_confined = Confined(judged, _SECONDS, _MEMORY)
 
 
 def _judged(text: str) -> Admitted | Rejected:

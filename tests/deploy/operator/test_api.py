@@ -197,7 +197,7 @@ def test_a_thousand_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing.
     """
     validated: list[str] = []
-    monkeypatch.setattr("joinop.admission._apart", lambda text: validated.append(text) or judged(text))
+    monkeypatch.setattr("joinop.admission._confined", lambda text: validated.append(text) or judged(text))
     api, cache, liveness = Silent(), ObjectCache(), Liveness()
     reconciler = Reconciler(
         Config(), cache, cast(Api, api), cast(DriverClient, None), OperatorMetrics(), liveness

@@ -35,7 +35,7 @@ class _Used(NamedTuple):
 
 
 @dataclass
-class Apart(Generic[Result]):
+class Confined(Generic[Result]):
     """A function that is run in another process. Safe for several threads."""
 
     function: Callable[[str], Result]  # of a module

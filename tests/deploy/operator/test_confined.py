@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from joinop import admission
 from joinop.admission import Admitted, Rejected, verdict_of
-from joinop.apart import Apart
+from joinop.confined import Confined
 
 from tests.deploy.operator.objects import stream_join
 
@@ -25,12 +25,12 @@ def ran(text: str) -> str:
 
 
 @pytest.fixture
-def limited() -> Apart[str]:
-    return Apart(ran, seconds=1.0, memory=64 << 20)
+def limited() -> Confined[str]:
+    return Confined(ran, seconds=1.0, memory=64 << 20)
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_what_needs_too_much_is_ended(limited: Apart[str], text: str) -> None:
+def test_what_needs_too_much_is_ended(limited: Confined[str], text: str) -> None:
     """And the next one has a process of its own, which stays."""
     first = limited("pass")
     assert first not in (None, str(os.getpid()))
@@ -41,7 +41,7 @@ def test_what_needs_too_much_is_ended(limited: Apart[str], text: str) -> None:
     assert limited("pass") == second
 
 
-def test_waiting_is_no_work(limited: Apart[str]) -> None:
+def test_waiting_is_no_work(limited: Confined[str]) -> None:
     """Time is counted on the CPU: a busy machine refuses nothing."""
     assert limited("import time; time.sleep(2)") is not None
 
@@ -55,7 +55,7 @@ def nested(levels: int) -> dict[str, Any]:
 
 def test_one_spec_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each gets a verdict, whatever its constants compute and however deep it is."""
-    monkeypatch.setattr(admission, "_apart", Apart(admission.judged, seconds=2.0, memory=64 << 20))
+    monkeypatch.setattr(admission, "_confined", Confined(admission.judged, seconds=2.0, memory=64 << 20))
     endless = f"SELECT id FROM orders WHERE regexp_like('{'a' * 40}!', '^(a+)+$')"
     large = "SELECT id, repeat('x', 120000000) AS r FROM orders"
     for bad, said in (

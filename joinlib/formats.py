@@ -64,7 +64,9 @@ class Format:
 
 IDENTITY = Format("identity", writes=2, reads=(1, 2))  # version 1 did not hold these versions
 PLAN = Format("plan", writes=1, reads=(1,))
-OFFSET = Format("offset", writes=3, reads=(2, 3))  # version 2 knew no small batches
+OFFSET = Format(
+    "offset", writes=4, reads=(2, 3, 4)
+)  # version 2 knew no small batches, 3 no rules of later stages
 MANIFEST = Format("manifest", writes=2, reads=(2,))
 LOG = Format("log", writes=1, reads=(1,))
 SEGMENT = Format("segment", writes=1, reads=(1,))

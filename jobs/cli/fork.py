@@ -33,7 +33,7 @@ def fork(first: StreamJoin, new: StreamJoin) -> str:
         raise SpecError(
             f"{near(source)} holds no checkpoint: there is no state to fork; run the new spec by itself"
         )
-    history = History(source, len(plan_of(first).stages))
+    history = History(source, len(plan_of(first).stateful))
     history.check()
     pipeline = plan_of(new, source)
     if changes := refusals(source, pipeline):

@@ -38,7 +38,7 @@ def restore(document: StreamJoin, batch: int | None) -> str:
         raise SpecError(f"{near(checkpoint)} holds no checkpoint: nothing to go back to")
     pipeline = plan_of(document)
     check_query(checkpoint, pipeline)
-    history = History(checkpoint, len(pipeline.stages))
+    history = History(checkpoint, len(pipeline.stateful))
     if batch is None:
         with held_off(checkpoint):
             return _listed(history, document)

@@ -31,7 +31,7 @@ _RESTORING = "restoring"
 class History:
     """The kept batches of one checkpoint.
 
-    `operators` is the number of stages, plus one if groups follow them.
+    `operators` is the number of stages that have state.
     """
 
     checkpoint: Path

@@ -47,7 +47,7 @@ def follow(checkpoint: Path, pipeline: Pipeline, tuning: Tuning) -> None:
     was = units_of(checkpoint)
     if was == pipeline.units or refusals(checkpoint, pipeline):  # a plan that is refused changes nothing
         return
-    History(checkpoint, len(pipeline.stages)).check()
+    History(checkpoint, len(pipeline.stateful)).check()
     if (batch := batches.done(checkpoint / "spark")) is None:
         return  # nothing is stored yet
     divide(checkpoint, batch, pipeline, was, tuning)
@@ -71,7 +71,7 @@ def divide(checkpoint: Path, batch: int, pipeline: Pipeline, was: int, tuning: T
     epoch = epochs.take(states, tuning.sync)
     aside.mkdir()
     try:
-        for number, stage in enumerate(pipeline.stages):
+        for number, stage in enumerate(pipeline.stateful):
             state = state_folder(states, number)
             old = {unit: decode(saved) for unit, saved in manifests.everything(states, batch, number).items()}
             new, fresh = {}, list[Path]()

@@ -4,7 +4,7 @@ Everything that steers a batch is in its offset.
 
     discover ─► admit ─► offset envelope ─► parts
 
-The offset is an envelope {v, inputs, idle, closed, small, tables, route}: a batch that runs again with the same
+The offset is an envelope {v, inputs, idle, closed, small, tables, route, rules}: a batch that runs again with the same
 envelope is the same batch. `read` is a digest of what the inputs' numbers stand for: it tells this batch from
 one of the same number that another copy of the checkpoint has composed. The fields {lag, loads, skew, hot}
 only report progress.
@@ -29,12 +29,14 @@ from joinlib.model.watermark import Tick
 from joinlib.source import Slice, StreamInput, admit, opened
 from joinlib.source.files import FileInput
 from joinlib.source.generator import GeneratorInput
+from joinlib.state.location import census_folder
 
 if TYPE_CHECKING:
     from joinlib.lookup.versions import Versions
 
 _PIECES = 4  # of a task's share, at least: those next to each other are read at once, so that tasks read similar amounts
 
+_PASSES_ON_NOTHING: dict[str, Any] = {"ticks": (), "versions": (), "rules": ()}
 Offset = dict[str, Any]
 Sliced = tuple[str, Slice]  # a slice of a source
 Reads = tuple[tuple[str, tuple[Slice, ...]], ...]  # of each source
@@ -64,6 +66,7 @@ class Composer:
             "small": False,
             "tables": {},
             "route": None,
+            "rules": {},
             "read": "",
             "lag": {},
             "loads": {},
@@ -140,15 +143,19 @@ class Composer:
             table = known[alias]
             versions.setdefault(table.stage, []).append((table.lookup.table.number, version))
         route = end.get("route")
-        first = ticks, tuple((stage, tuple(pairs)) for stage, pairs in versions.items())
+        first = {
+            "ticks": ticks,
+            "versions": tuple((stage, tuple(pairs)) for stage, pairs in versions.items()),
+            "rules": tuple((int(number), rule) for number, rule in end.get("rules", {}).items()),
+        }
         return [
             MapInput(
                 reads := _by_source(group),
-                *(first if at == 0 else ((), ())),
-                self._numbers(reads, before := _before(reads, starts)),
-                before,
-                route,
-                small,
+                first=self._numbers(reads, before := _before(reads, starts)),
+                before=before,
+                route=route,
+                small=small,
+                **(first if at == 0 else _PASSES_ON_NOTHING),
             )
             for at, group in enumerate(groups)
         ]
@@ -225,28 +232,41 @@ class Composer:
     def _route(self, start: Offset) -> Offset:
         """Return how rows of the next batch are routed to units, and how those of the last batch were.
 
-        `route` is the rule; `skew` is the degree of skew by hashes alone and by the rule; `hot` is the hot
-        keys' share of the rows, by source.
+        `route` is the rule of the first stage, `rules` are those of later ones; `skew` is the degree of skew by hashes
+        alone and by the rule, of the last stage that has one; `hot` is the hot keys' share of the rows, by source.
         """
-        known = {"route": start.get("route"), "skew": start.get("skew"), "hot": start.get("hot", {})}
-        if self.task.split:
-            return known | self._spread(known["route"], known["hot"])
-        return known | self._ruled(known["route"]) if self.task.routed else known
+        task, rules, skew = self.task, dict(start.get("rules", {})), start.get("skew")
+        known = {"route": start.get("route"), "hot": start.get("hot", {})}
+        if task.split:
+            known |= self._spread(known["route"], known["hot"])
+        elif task.routed and (ruled := self._ruled(task.census, known["route"])) is not None:
+            rule, skew, hot = ruled
+            known |= {"route": rule, "hot": {task.stage.inputs[0].source: hot}}
+        for number in sorted(task.pipeline.ruled - {0}):
+            ruled = self._ruled(census_folder(task.states, number), rules.get(str(number)))
+            if ruled is not None:
+                rules[str(number)], skew, _ = ruled
+        return {**known, "skew": skew, "rules": {n: rule for n, rule in rules.items() if rule is not None}}
 
-    def _ruled(self, known: dict[str, Any] | None) -> Offset:
-        """Return a new rule if the last batch was uneven, and an empty update if it had no rows."""
-        from joinlib.route import census, hotspot
+    def _ruled(
+        self, folder: Path, known: dict[str, Any] | None
+    ) -> tuple[dict[str, Any] | None, dict[str, float], float | None] | None:
+        """Return the next rule, the skew of the last batch and its share of hot keys; None if it had no rows.
 
-        stage = self.task.stage
-        rule = hotspot.decode(known, stage.units)
-        counts, plain, sample = census.collect(self.task.census, stage.units)
+        folder: of the last batch's statistics. The rule is a new one if the batch was uneven.
+        """
+        from joinlib.route import census, hotspot  # the kernels are not needed before the first rule
+
+        units = self.task.pipeline.units
+        rule = hotspot.decode(known, units)
+        counts, plain, sample = census.collect(folder, units)
         if not len(sample):
-            return {}
+            return None
         skew = {"hash": hotspot.skew(plain.tolist()), "rule": hotspot.skew(counts.tolist())}
         if skew["rule"] > self.task.tuning.skew:
-            rule = hotspot.rule(sample, stage.units)
+            rule = hotspot.rule(sample, units)
         hot = hotspot.share(sample, [h.hash for h in rule.hot] if rule else ())
-        return {"route": rule and rule.encode(), "skew": skew, "hot": {stage.inputs[0].source: hot}}
+        return rule.encode() if rule else None, skew, hot
 
     def _spread(self, known: dict[str, Any] | None, hot: dict[str, float]) -> Offset:
         """Return which keys are spread over several units from the next batch on, and which were before.

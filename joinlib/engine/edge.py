@@ -7,7 +7,7 @@ GroupWay       rows ─► partials, one for each group (by panes), at the end �
 TopWay         rows ─► those up to the top of each partition, at the end ─► blocks     row_number() <= n, and its like
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -147,7 +147,11 @@ class TopWay(Way):
 
 
 def senders(
-    pipeline: Pipeline, states: Path, tuning: Tuning, batch: int | None, ways: dict[int, Router] | None = None
+    pipeline: Pipeline,
+    states: Path,
+    tuning: Tuning,
+    batch: int | None,
+    ways: Mapping[int, Router] | None = None,
 ) -> tuple[Sender, ...]:
     """Return what sends exchange rows to each stage.
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib import fault
-from joinlib.engine.wire import BLOCK, FILE, LETTERS, RECEIPT, SCHEMA, TABLE, TICK, ExchangeRow
+from joinlib.engine.wire import BLOCK, FILE, LETTERS, RECEIPT, RULE, SCHEMA, TABLE, TICK, ExchangeRow
 from joinlib.join.arrived import Blocks
 from joinlib.model.inputs import InputPlan
 from joinlib.model.letters import LETTER
@@ -133,6 +133,11 @@ class Sender:
             for slot in self.slots
         )
 
+    def rule(self, later: int, rule: Mapping[str, Any]) -> pa.RecordBatch:
+        """Return the rule by which rows go on to stage `later`, for every unit, as exchange rows."""
+        block = orjson.dumps(rule)
+        return exchange_batch(ExchangeRow(slot, self.number, RULE, later, block=block) for slot in self.slots)
+
 
 def exchange_batch(rows: Iterable[ExchangeRow]) -> pa.RecordBatch:
     """Return exchange rows as a record batch."""
@@ -231,6 +236,19 @@ def split_by_stage(arrived: pa.RecordBatch, stage: int) -> tuple[pa.RecordBatch,
         whole, none = arrived, arrived.slice(0, 0)
         return (whole, none) if own.true_count else (none, whole)
     return arrived.filter(own), arrived.filter(pc.invert(own))
+
+
+def rules_of(arrived: Sequence[pa.RecordBatch]) -> tuple[dict[int, dict[str, Any]], list[pa.RecordBatch]]:
+    """Return the rules among the exchange rows of a stage, by the later stage that they are for, and the other rows."""
+    rules, others = dict[int, dict[str, Any]](), list[pa.RecordBatch]()
+    for batch in arrived:
+        ruling = pc.equal(batch.column("kind"), RULE)
+        if ruling.true_count:
+            own, batch = batch.filter(ruling), batch.filter(pc.invert(ruling))
+            pairs = zip(own.column("input").to_pylist(), own.column("block").to_pylist(), strict=True)
+            rules |= {later: orjson.loads(block) for later, block in pairs}
+        others.append(batch)
+    return rules, others
 
 
 def receipt_row(slot: int, stages: int, receipt: str) -> pa.RecordBatch:

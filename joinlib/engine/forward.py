@@ -24,8 +24,13 @@ from joinlib.errors import SpecError
 from joinlib.join.forward import tick
 from joinlib.model.letters import LetterName
 from joinlib.model.stage import HopStage
+from joinlib.route import hotspot
+from joinlib.route.census import Census
+from joinlib.route.routers import RuleRouter
 from joinlib.route.slots import slots
+from joinlib.state.location import census_folder
 
+Rules = Mapping[int, dict[str, Any]]
 _LARGE = 1 << 24  # bytes of a frame of very many tuples, if parts of it are files then
 
 
@@ -35,10 +40,19 @@ class Forwarding(ABC, Generic[R]):
     `partition` is the task's; it makes the sequence numbers of its blocks unique.
     """
 
-    def __init__(self, task: JoinTask, batch: int, partition: int) -> None:
+    def __init__(self, task: JoinTask, batch: int, partition: int, rules: Rules) -> None:
         self.task, self.partition, pipeline = task, partition, task.pipeline
         self.reports: list[pa.RecordBatch] = []  # exchange rows without result rows: ticks and receipts
-        to = senders(pipeline, task.states, task.tuning, batch)
+        self._routers = {
+            n: RuleRouter(
+                pipeline.units,
+                hotspot.decode(rules.get(n), pipeline.units),
+                Census.begin(pipeline.units, seed=partition),
+            )
+            for n, _ in pipeline.readers(task.number)
+            if n in pipeline.ruled
+        }
+        to = senders(pipeline, task.states, task.tuning, batch, self._routers)
         self.edges = {
             (n, plan.number): edge(pipeline, n, plan, to[n], task.tuning.hash_bits)
             for n, plan in pipeline.readers(task.number)
@@ -63,6 +77,8 @@ class Forwarding(ABC, Generic[R]):
         for each in self.edges.values():
             yield from each.end(self.partition)
         yield from self.reports
+        for number, router in self._routers.items():
+            router.census.write(census_folder(self.task.states, number), str(self.partition))
 
     def _sent(self, ways: Sequence[Way], at: int, frame: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         for called, some in self._by_name(ways).items():
@@ -140,8 +156,8 @@ class RouteForwarder(Forwarding[Routed]):
         return list({way.sender.number: way for way in reversed(self.edges.values())}.values())
 
 
-def forwarding(task: JoinTask, batch: int, partition: int) -> Forwarding[Any]:
-    """Return what sends a task's results on."""
+def forwarding(task: JoinTask, batch: int, partition: int, rules: Rules) -> Forwarding[Any]:
+    """Return what sends a task's results on. rules: by which they go, encoded, by the number of the stage."""
     readers = [task.pipeline.stages[n] for n, _ in task.pipeline.readers(task.number)]
     routed = any(isinstance(reader, HopStage) for reader in readers)
-    return (RouteForwarder if routed else Forwarder)(task, batch, partition)
+    return (RouteForwarder if routed else Forwarder)(task, batch, partition, rules)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from joinlib import fault
 from joinlib.engine import receipt
-from joinlib.engine.exchange import passed, split_by_stage
+from joinlib.engine.exchange import passed, rules_of, split_by_stage
 from joinlib.engine.forward import forwarding
 from joinlib.engine.receipt import Said
 from joinlib.engine.turn import Turn
@@ -43,8 +43,9 @@ def _apart(turns: Sequence[Turn], own: Sequence[list[pa.RecordBatch]], batches: 
 
 
 def _forwarded(turn: Turn, own: list[pa.RecordBatch]) -> Batches:
-    onward = forwarding(turn.task, turn.batch, turn.partition)
-    made = (turn.unit(unit).onward(rows, save, onward) for unit, rows, save in turn.units(own))
+    rules, rows_of_units = rules_of(own)
+    onward = forwarding(turn.task, turn.batch, turn.partition, rules)
+    made = (turn.unit(unit).onward(rows, save, onward) for unit, rows, save in turn.units(rows_of_units))
     yield from onward.send(chain.from_iterable(made))
     turn.end()
 

@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 from joinlib.engine.edge import Way, edge, senders
-from joinlib.engine.exchange import letters_row
+from joinlib.engine.exchange import Sender, letters_row
 from joinlib.engine.letters import InputLetters
 from joinlib.engine.sources import MapInput, SourceTask
 from joinlib.engine.splitter import exchange_rows, numbered
@@ -58,11 +58,20 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
         if census.counts.any():
             name, slices = part.reads[0]
             census.write(task.census / folder, f"{name}-{_origin(slices, before.get(name, 0))}")
+    yield from _told(part, to, pipeline)
+
+
+def _told(part: MapInput, to: Sequence[Sender], pipeline: Pipeline) -> Iterator[pa.RecordBatch]:
+    """Yield what the stages are told of the whole batch: ticks, versions of tables, and rules."""
     for sender, ticks in zip(to, part.ticks, strict=False):
         if ticks:
             yield sender.ticks(ticks)
     for number, versions in part.versions:
         yield to[number].versions(versions)
+    for number, rule in part.rules:
+        for below in dict.fromkeys(plan.upstream for plan in pipeline.stages[number].inputs):
+            assert below is not None, "rows of inputs are routed by map tasks"
+            yield to[below].rule(number, rule)
 
 
 def _origin(slices: Sequence[Slice], before: int) -> int:

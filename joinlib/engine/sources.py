@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from joinlib.lookup.task import TableTask
-from joinlib.model.joins import Leaf
-from joinlib.model.stage import AnyStage, Pipeline, Stage
+from joinlib.model.stage import AnyStage, Pipeline
 from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick
 from joinlib.source import Config, KafkaConfig, Slice
+from joinlib.state.location import census_folder
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,8 @@ class SourceTask:
 
     @property
     def routed(self) -> bool:
-        """Whether rows may go to any unit and hot keys to several, because no row of the stream is stored."""
-        stage = self.stage
-        alone = isinstance(stage, Stage) and isinstance(stage.tree, Leaf) and bool(stage.inputs[0].keys)
-        return alone and stage.units > 1
+        """Whether rows of the stream may go to any unit and hot keys to several, because none of them is stored."""
+        return 0 in self.pipeline.ruled
 
     @property
     def split(self) -> bool:
@@ -67,7 +65,7 @@ class SourceTask:
     @property
     def census(self) -> Path:
         """The folder where map tasks write their counts of keys."""
-        return self.logs / "census"
+        return census_folder(self.states)
 
     @property
     def dead_letters(self) -> tuple[Path, ...]:
@@ -88,4 +86,6 @@ class MapInput:
     first: tuple[tuple[str, int], ...] = ()  # (source whose rows are numbered, number of its first row)
     before: tuple[tuple[str, int], ...] = ()  # (source, rows of its first slice that another task reads)
     route: dict[str, Any] | None = None  # the rule, or rules, that split hot keys; None: the hashes' top bits
+    # By stage that reads the rows of others: the rule by which they go to its units.
+    rules: tuple[tuple[int, dict[str, Any]], ...] = ()
     small: bool = False  # the whole batch, which this task runs to its end (`engine.small`)

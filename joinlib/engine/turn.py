@@ -29,7 +29,8 @@ class Turn:
         self.partition, self.partitions = partition, partitions
         epochs.check(task.states, task.epoch)
         self._manifests = self._of(task.number)
-        self.saved = self._manifests.after(self.batch - 1)
+        self._stateful = task.number < len(task.pipeline.stateful)
+        self.saved = self._manifests.after(self.batch - 1) if self._stateful else {}
         asked = task.pipeline.store_of(task.number)  # the level below has written this batch before we began
         self._asked = self._of(asked).after(self.batch) if asked != task.number else {}
         self._next = dict(self.saved)
@@ -74,6 +75,8 @@ class Turn:
 
     def end(self) -> None:
         """Write the manifests of all units: the batch counts from here on."""
+        if not self._stateful:
+            return
         self._manifests.write(self.batch, self._next, self._fresh)
         self._manifests.sweep(self.batch, self.task.tuning.retain_batches)
 

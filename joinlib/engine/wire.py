@@ -4,6 +4,7 @@ BLOCK     a block of one input's rows
 FILE      the name of a segment that holds such a block
 TICK      how far one map task has read an input
 TABLE     the version of a table that the batch looks up
+RULE      by which rows go to the units of a later stage: to the stage that makes them; `input` is the later stage's number
 RECEIPT   a unit's receipt, on its way to the driver: its stage number is that of no stage
 LETTERS   dead letters, on their way to the tasks of the last level, which write them: likewise
 """
@@ -12,14 +13,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-BLOCK, FILE, TICK, TABLE, RECEIPT, LETTERS = range(6)
+BLOCK, FILE, TICK, TABLE, RECEIPT, LETTERS, RULE = range(7)
 
 
 class ExchangeRow(NamedTuple):
     """One exchange row. Fields that its kind does not use are 0, False or None.
 
     `stage` is the number of the stage whose unit reads it; `input` is the number of the
-    stage's input, or of a lookup.
+    stage's input, of a lookup, or of a later stage.
     """
 
     slot: int  # the value by which Spark partitions; it stands for the unit

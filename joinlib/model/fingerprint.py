@@ -47,13 +47,15 @@ def fingerprint(plan: AnyStage | Pipeline) -> dict[str, Any]:
     """
     if not isinstance(plan, Pipeline):
         return _any(plan)
-    if len(plan.stages) == 1:
-        return _any(plan.last) | _results(plan)
-    last = {result.stage for result in plan.results}
+    if len(plan.stateful) == 1:
+        return _any(plan.stateful[0]) | _results(plan)
+    last = {min(result.stage, len(plan.stateful) - 1) for result in plan.results}
     return {
         "version": PLAN.writes,
         "units": plan.units,
-        "stages": [_any(stage) | ({} if n in last else _read(stage)) for n, stage in enumerate(plan.stages)],
+        "stages": [
+            _any(stage) | ({} if n in last else _read(stage)) for n, stage in enumerate(plan.stateful)
+        ],
         **_results(plan),
     }
 

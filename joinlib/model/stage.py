@@ -89,6 +89,9 @@ class Stage(_Selecting):
     route: Biclique | None = None  # None: by the top bits of the key's hash, stored and probed in one unit
     index: Index = "hash"  # how stored rows are found
     changes: bool = False  # the rows that it emits end with their weights
+    asks: bool = (
+        False  # it only looks up tables for the rows of the stage before (`plan.asking`), and has no state
+    )
 
     @property
     def skip_bits(self) -> int:
@@ -380,6 +383,30 @@ class Pipeline:
     def schema(self) -> pa.Schema:
         """The schema of the result, without weights."""
         return self.last.schema
+
+    @property
+    def stateful(self) -> tuple[AnyStage, ...]:
+        """The stages that have state: all but the last ones, where these only ask tables."""
+        return tuple(stage for stage in self.stages if not (isinstance(stage, Stage) and stage.asks))
+
+    @cached_property
+    def ruled(self) -> frozenset[int]:
+        """The stages whose rows may go to any unit, and hot keys to several, because none of them is stored.
+
+        A task that runs again must send the same rows: those that a database was asked for may be others.
+        """
+        asking = {n for n, lookup in self.lookups if lookup.caching.mode != "full"}
+        return frozenset(
+            n
+            for n, stage in enumerate(self.stages)
+            if isinstance(stage, Stage)
+            and isinstance(stage.tree, Leaf)
+            and stage.inputs[0].keys
+            and stage.lookups
+            and stage.units > 1
+            and (n == 0 or (len(stage.inputs) == 1 and not stage.changes))
+            and stage.inputs[0].upstream not in asking
+        )
 
     @property
     def inputs(self) -> tuple[InputPlan, ...]:

@@ -209,7 +209,7 @@ def _taken(
     checkpoint, synced = plan.checkpoint, plan.join.tuning.sync
     units.follow(checkpoint, plan.pipeline, plan.join.tuning)
     identity = identify(checkpoint, plan.document.metadata.name, plan.pipeline, synced)
-    History(checkpoint, len(plan.pipeline.stages)).check()
+    History(checkpoint, len(plan.pipeline.stateful)).check()
     batches.make(checkpoint / "spark", synced=synced)
     epoch = epochs.take(plan.join.states, synced)
 

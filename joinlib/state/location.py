@@ -38,6 +38,12 @@ def unit_folder(state: Path, unit: int) -> Path:
     return state / f"{unit:05d}"
 
 
+def census_folder(states: Path, stage: int = 0) -> Path:
+    """Return where the statistics of a batch are written: of the keys by which rows go to a stage."""
+    census = states.parent / "sources" / "census"
+    return census / f"stage{stage}" if stage else census
+
+
 @cache
 def local_folder(state: Path) -> Path:
     """Return the folder of a stage's indexes on this machine.

@@ -126,7 +126,11 @@ class Progress:
         return {}
 
     def _manifest(self, stage: int, batch: int) -> Manifest:
-        """Return the manifest of one unit: all units hear the same of time."""
+        """Return the manifest of one unit: all units hear the same of time.
+
+        A stage without state hears what the one before it says.
+        """
+        stage = min(stage, len(self._pipeline.stateful) - 1)
         if (stage, batch) not in self._known:
             found: Mapping[int, bytes] = manifests.everything(self._states, batch, stage)
             self._known[stage, batch] = decode(next(iter(found.values())))

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.dataset as pad
 import pytest
 
+from joinlib.checkpoint import batches
 from joinlib.direct.report import Report
 from joinlib.errors import NotReady, SpecError
 from joinlib.lookup.spill import PARTS
@@ -356,3 +357,22 @@ def test_the_password_is_nowhere(trial: Trial, database: Database, capfd: pytest
     assert not [f for f in files if secret in f.read_bytes()]
     assert not [c for c in seen if secret in c]
     assert PASSWORD not in said.out + said.err + repr(plan)
+
+
+def test_each_key_is_asked_for_in_one_unit_behind_joined_streams(trial: Trial, database: Database) -> None:
+    """Four units of 2,000 orders a batch, nearly half of one customer: the rows go to the units by customer, evenly."""
+    tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, cache="incremental")
+    trial.input("orders", ORDERS, maxFilesPerBatch=1, orderBy="name")
+    trial.input("ships", SHIPS)
+    hot = [(n, 7 if n % 2 else n % 300, f"i{n % 3}", None) for n in range(12_000)]
+    trial.fill("orders", hot, 6)
+    trial.fill("ships", [(n, f"c{n % 3}") for n in range(12_000)], 1)
+    plan = trial.compiled(AFTER_JOIN, batch={"interval": "0s", "maxRows": 2_000})
+    assert [len(stage.lookups) for stage in plan.pipeline.stages] == [0, 1]
+    ran = trial.run_plan(plan)
+    assert trial.output(AFTER_JOIN) == trial.expected(AFTER_JOIN, customers=CUSTOMER_ROWS)
+    kept = {r.unit: r.tables[0].rows for report in ran.reports for r in report.receipts if r.tables}
+    assert sum(kept.values()) < 2 * len(CUSTOMER_ROWS), "a few keys lie in two units, and no more"
+    last = batches.offset(trial.folder / "checkpoint" / "spark", len(ran.reports) - 1)
+    assert last["rules"]["1"]["hot"], "the rule of the stage behind the join"
+    assert last["skew"]["rule"] < 0.2 < 0.6 < last["skew"]["hash"]

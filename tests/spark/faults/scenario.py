@@ -64,6 +64,10 @@ QUERIES = {
         "SELECT o.k AS k, o.v AS ov, p.v AS pv, c.name AS name, r.label AS label"
         f" FROM orders o JOIN payments p ON {BOUND} LEFT JOIN customers c ON o.k = c.k JOIN regions r ON o.s = r.s"
     ),
+    "asked": (
+        "SELECT o.k AS k, o.v AS ov, p.v AS pv, c.name AS name, r.label AS label"
+        f" FROM orders o JOIN payments p ON {BOUND} LEFT JOIN customers c ON o.v % 11 = c.k JOIN regions r ON o.s = r.s"
+    ),
     "routed": "SELECT o.v AS v, c.name AS name, r.label AS label FROM orders o"
     " LEFT JOIN customers c ON o.k = c.k LEFT JOIN regions r ON o.s = r.s",
     "band": f"SELECT o.k AS k, o.v AS ov, p.v AS pv, p.s AS s FROM orders o JOIN payments p ON ABS(o.k - p.k) <= 1 AND {APART}",

@@ -51,9 +51,13 @@ def made(database: Database, tmp_path: Path) -> Iterator[Made]:
         job.close()
 
 
-def test_every_point_with_tables(made: Made, database: Database) -> None:
-    """Workers, the planning process and drivers die, and the database in mid-run; output and state are those of a calm run."""
-    calm, job = made("tables"), made("tables")
+@pytest.mark.parametrize("kind", ["tables", "asked"])
+def test_every_point_with_tables(made: Made, database: Database, kind: str) -> None:
+    """Workers, the planning process and drivers die, and the database in mid-run; output and state are those of a calm run.
+
+    Tables that are asked for by another key than that of the join have a stage of their own.
+    """
+    calm, job = made(kind), made(kind)
     calm.finish()
     planning = job.begin("loaded:2")
     assert planning.end() == 1

@@ -9,69 +9,24 @@ import queue
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cached_property
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, responses
 from typing import Generic, TypeVar
-from urllib.parse import urlsplit
 
+from jobs.endpoint import Endpoint
 from joinlib.errors import SpecError
 
 _TIMEOUT_S = 5.0  # of one call
 _LAST_S = 2 * _TIMEOUT_S  # how long an end waits: for a call on its way, and for one with the end itself
 _WAITING = 100  # things
 _LARGEST = 10_000  # bytes of an answer that are read
+_LOGIN_REFUSED = (401, 403)
 
 Thing = TypeVar("Thing")
 Encode = Callable[[Sequence[Thing]], Iterable[bytes]]  # things, oldest first, become bodies of calls
 Missed = Callable[[bytes], str]  # what the body of a good answer says was not taken; empty: all was
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where things go."""
-
-    secure: bool
-    host: str
-    port: int | None
-    path: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def place(self) -> str:
-        """The endpoint as people name it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http{'s' * self.secure}://{host}{f':{self.port}' if self.port else ''}{self.path}"
-
-
-def endpoint(variable: str, url: str, path: str, login: str, headers: Mapping[str, str]) -> Endpoint:
-    """Return the endpoint at a path below an address.
-
-    Args:
-        variable: The environment variable that holds the address.
-        url: The address.
-        path: Where the server takes what is sent.
-        login: The environment variable that can hold a login.
-        headers: Go with each call.
-
-    Raises:
-        SpecError: It is no address of a server.
-    """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host = port = None
-    if not host or parts.scheme not in ("http", "https") or parts.username is not None:
-        raise SpecError(
-            f"environment: {variable} is not the address of a server; write http://HOST:PORT or https://HOST:PORT,"
-            f" without a login, which {login} can be"
-        )
-    return Endpoint(
-        parts.scheme == "https", host, port, f"{parts.path.rstrip('/')}/{path.strip('/')}", headers
-    )
 
 
 @dataclass(frozen=True)
@@ -108,6 +63,7 @@ class Poster(threading.Thread, Generic[Thing]):
         self._gather_s, self._timeout_s = gather_s, timeout_s
         self._waiting: queue.Queue[Thing | None] = queue.Queue(_WAITING)
         self._closing = threading.Event()
+        self._tls: ssl.SSLContext | None = None
         self.outage = ""  # what is wrong with the server, while it does not take what is sent
         self._log = logging.getLogger(f"streamjoin.{told.about}")
 
@@ -143,6 +99,11 @@ class Poster(threading.Thread, Generic[Thing]):
     def _try(self, body: bytes) -> None:
         try:
             self._post(body)
+        except ssl.SSLError as error:
+            self._tls = None
+            self._lost(self._to.tls.refused(error, self._to.variables.url))
+        except SpecError as error:  # of a file that was there before
+            self._lost(f"is not asked ({error})")
         except (OSError, HTTPException) as error:
             self._lost(getattr(error, "strerror", None) or str(error) or type(error).__name__)
         except ValueError:  # its text would quote a header that has characters which none can have
@@ -158,23 +119,25 @@ class Poster(threading.Thread, Generic[Thing]):
         finally:
             connection.close()
         if answer.status >= 300:
-            self._lost(f"answered {answer.status} {answer.reason}")
+            self._lost(self._answered(answer.status))
         elif missed := self._missed(said):
             self._lost(f"refused {missed}")
         elif self.outage:
             self.outage = ""
             self._log.warning("%s: %s takes %s again", self._told.about, to.place, self._told.things)
 
+    def _answered(self, status: int) -> str:
+        """Return what a refusal means. In the words of HTTP: those of the server may quote a login."""
+        said = f"answered {status} {responses.get(status, '')}".rstrip()
+        login = self._to.variables.login
+        return f"{said}; correct the login in {login}" if status in _LOGIN_REFUSED else said
+
     def _connection(self) -> HTTPConnection:
         to = self._to
         if to.secure:
-            return HTTPSConnection(to.host, to.port, timeout=self._timeout_s, context=self._certificates)
+            self._tls = self._tls or to.tls.context()
+            return HTTPSConnection(to.host, to.port, timeout=self._timeout_s, context=self._tls)
         return HTTPConnection(to.host, to.port, timeout=self._timeout_s)
-
-    @cached_property
-    def _certificates(self) -> ssl.SSLContext:
-        """Which servers are trusted; reading that takes longer than a call."""
-        return ssl.create_default_context()
 
     def _lost(self, why: str) -> None:
         if not self.outage:

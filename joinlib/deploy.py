@@ -90,16 +90,28 @@ RESERVED = ("POD", "STREAMJOIN", "SPARK", "PYSPARK", "KUBERNETES", "HADOOP", "PY
 
 # Variables by which a spec says where a driver tells what it reads and writes, and what its batches took.
 LINEAGE_URL = "OPENLINEAGE_URL"
+LINEAGE_HEADERS = "OPENLINEAGE_HEADERS"  # a secret
+LINEAGE_AUTHORITY = "OPENLINEAGE_CERTIFICATE"
+LINEAGE_CERTIFICATE = "OPENLINEAGE_CLIENT_CERTIFICATE"
+LINEAGE_KEY = "OPENLINEAGE_CLIENT_KEY"
 TRACES_URL = "OTEL_EXPORTER_OTLP_ENDPOINT"
 TRACES_HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"  # a secret
+TRACES_AUTHORITY = "OTEL_EXPORTER_OTLP_CERTIFICATE"
+TRACES_CERTIFICATE = "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"
+TRACES_KEY = "OTEL_EXPORTER_OTLP_CLIENT_KEY"
 TOLD = (
+    LINEAGE_HEADERS,
+    LINEAGE_AUTHORITY,
+    LINEAGE_CERTIFICATE,
     TRACES_URL,
     TRACES_HEADERS,
+    TRACES_AUTHORITY,
+    TRACES_CERTIFICATE,
     "OTEL_RESOURCE_ATTRIBUTES",
     "OTEL_SERVICE_NAME",
     "OTEL_TRACES_SAMPLER",
     "OTEL_TRACES_SAMPLER_ARG",
-)  # beside variables of logins, the only ones that a spec may set: they change nothing but what is told of batches
+)  # beside variables of logins, the only ones that a spec may set: they change nothing but what is told
 
 
 class Variable:

@@ -3,13 +3,22 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from jobs.endpoint import Endpoint, EndpointVariables
+from jobs.endpoint import endpoint as posted
 from jobs.lineage.event import Json
-from jobs.post import Endpoint, Poster, Wording
-from jobs.post import endpoint as posted
-from joinlib.deploy import LINEAGE_URL
+from jobs.post import Poster, Wording
+from joinlib.deploy import (
+    LINEAGE_AUTHORITY,
+    LINEAGE_CERTIFICATE,
+    LINEAGE_HEADERS,
+    LINEAGE_KEY,
+    LINEAGE_URL,
+)
 
 _PATH = "api/v1/lineage"
-_KEY = "OPENLINEAGE_API_KEY"
+_VARIABLES = EndpointVariables(
+    LINEAGE_URL, LINEAGE_HEADERS, LINEAGE_AUTHORITY, LINEAGE_CERTIFICATE, LINEAGE_KEY, "OPENLINEAGE_API_KEY"
+)
 
 EventSender = Poster[Json]
 
@@ -18,15 +27,13 @@ def endpoint(environment: Mapping[str, str]) -> Endpoint | None:
     """Return the endpoint that the variables of OpenLineage's clients name; None: no events are wanted.
 
     Raises:
-        SpecError: OPENLINEAGE_URL is no address.
+        SpecError: OPENLINEAGE_URL is no address, or headers or certificates cannot be used.
     """
-    url = environment.get(LINEAGE_URL, "").strip()
-    if not url or environment.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
+    wanted = environment.get(LINEAGE_URL, "").strip()
+    if not wanted or environment.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
         return None
-    headers = {"Content-Type": "application/json"}
-    if key := environment.get(_KEY, "").strip():
-        headers["Authorization"] = f"Bearer {key}"
-    return posted(LINEAGE_URL, url, environment.get("OPENLINEAGE_ENDPOINT", _PATH), _KEY, headers)
+    path = environment.get("OPENLINEAGE_ENDPOINT", _PATH)
+    return posted(_VARIABLES, environment, path, "application/json")
 
 
 def event_sender(to: Endpoint) -> EventSender:

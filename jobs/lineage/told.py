@@ -70,7 +70,7 @@ def told_run(
     """Return what tells of a run; None if the environment names no endpoint.
 
     Raises:
-        SpecError: What it names is no address.
+        SpecError: What it names cannot be used.
     """
     to = endpoint(environment)
     if to is None:

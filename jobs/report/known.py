@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
-from joinlib.deploy import TRACES_HEADERS
+from joinlib.deploy import LINEAGE_HEADERS, TRACES_HEADERS
 from joinlib.spec.model import LOGIN
 
 _SHORTEST = 4  # characters: less is no secret, and would hide half of the text
@@ -34,7 +34,8 @@ def known(spec: Mapping[str, Any], environment: Mapping[str, str], *, files: boo
     """
     named = {value for key, value in _leaves(spec) if key.endswith("Env")}
     held = [v for name, v in environment.items() if name in named or re.search(LOGIN, name)]
-    held += _headers(environment.get(TRACES_HEADERS, ""))
+    for headers in (LINEAGE_HEADERS, TRACES_HEADERS):
+        held += _headers(environment.get(headers, ""))
     held += [part for text in held for part in _passwords(text)]
     parameters = (spec.get("parameters") or {}).values()
     values = (one["value"] if isinstance(one, Mapping) else one for one in parameters)  # and not its type

@@ -2,6 +2,8 @@
 
 OTEL_EXPORTER_OTLP_ENDPOINT   the server; without it nothing is sent
 OTEL_EXPORTER_OTLP_HEADERS    NAME=VALUE,NAME=VALUE with percent signs as in addresses: logins
+OTEL_EXPORTER_OTLP_CERTIFICATE   who signed the server's certificate: a file, or what is in it
+OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, _CLIENT_KEY   files of the client's own
 OTEL_EXPORTER_OTLP_PROTOCOL   http/protobuf, the only one here
 OTEL_TRACES_SAMPLER, _ARG     how many batches are told
 OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES   who tells of them
@@ -11,15 +13,22 @@ OTEL_SDK_DISABLED             true: nothing is sent
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from urllib.parse import unquote
 
-from jobs.post import Endpoint, endpoint
-from joinlib.deploy import TRACES_HEADERS, TRACES_URL, Variable
+from jobs.endpoint import Endpoint, EndpointVariables, endpoint, pairs
+from joinlib.deploy import (
+    TRACES_AUTHORITY,
+    TRACES_CERTIFICATE,
+    TRACES_HEADERS,
+    TRACES_KEY,
+    TRACES_URL,
+    Variable,
+)
 from joinlib.errors import SpecError
 
 VERSION = metadata.version("streamjoin")
 _PATH = "v1/traces"
 _PROTOCOL = "http/protobuf"
+_VARIABLES = EndpointVariables(TRACES_URL, TRACES_HEADERS, TRACES_AUTHORITY, TRACES_CERTIFICATE, TRACES_KEY)
 _SAMPLERS = ("always_on", "always_off", "traceidratio")
 
 
@@ -38,8 +47,8 @@ def settings(job: str, environment: Mapping[str, str]) -> TraceSettings | None:
     Raises:
         SpecError: A variable cannot be understood.
     """
-    url = environment.get(TRACES_URL, "").strip()
-    if not url or environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+    wanted = environment.get(TRACES_URL, "").strip()
+    if not wanted or environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     protocol = environment.get("OTEL_EXPORTER_OTLP_PROTOCOL", "").strip() or _PROTOCOL
     if protocol != _PROTOCOL:
@@ -47,28 +56,9 @@ def settings(job: str, environment: Mapping[str, str]) -> TraceSettings | None:
             f"environment: OTEL_EXPORTER_OTLP_PROTOCOL is {protocol!r}, and traces are sent by {_PROTOCOL} alone; write"
             f" that, and in {TRACES_URL} the port that takes it, usually 4318"
         )
-    headers = {**pairs(TRACES_HEADERS, environment), "Content-Type": "application/x-protobuf"}
-    to = endpoint(TRACES_URL, url, _PATH, TRACES_HEADERS, headers)
+    to = endpoint(_VARIABLES, environment, _PATH, "application/x-protobuf")
     share = ratio(environment)
     return TraceSettings(to, share, _resource(job, environment)) if share else None
-
-
-def pairs(variable: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the values by name that a variable holds.
-
-    Raises:
-        SpecError: It holds something else, which is not quoted: it may be a secret.
-    """
-    found = {}
-    for pair in filter(str.strip, environment.get(variable, "").split(",")):
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            raise SpecError(
-                f"environment: {variable} is not a list of NAME=VALUE; write a comma between two of them, and %2C"
-                " for a comma in a value"
-            )
-        found[name.strip()] = unquote(value).strip()
-    return found
 
 
 def ratio(environment: Mapping[str, str]) -> float:

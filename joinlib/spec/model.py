@@ -445,8 +445,8 @@ class Spec(Model):
     )
     env: dict[VariableName, SecretKey] = Field(
         default_factory=dict,
-        description="Environment variables of driver and executors, each from a Secret: logins, and where traces "
-        "of batches go. A local run uses those of its shell.",
+        description="Environment variables of driver and executors, each from a Secret: logins, and where lineage "
+        "and traces go. A local run uses those of its shell.",
     )
     driver: Driver = Field(
         default_factory=Driver, description="The pod that plans and commits; ignored by a local run."

@@ -26,7 +26,7 @@ from joinlib.spec.base import is_from_registry
 from joinlib.spec.model import Batch, Driver, Executors, JoinSettings, Scaling
 from joinop import volumes
 from joinop.config import Config
-from joinop.confined import Confined
+from joinop.confined import Confined, ConfinedProcess
 from joinop.flatten import LIVE, flatten
 from joinop.memoize import memoized
 from joinop.names import Object
@@ -125,13 +125,21 @@ def validate(given: Object, pinned: Pinned | None = None) -> Admitted | Rejected
 
     pinned: the checkpoint that it would go on from, if it names that folder.
     """
-    # The plan as text, since its columns keep their order.
-    known = pinned and {"folder": pinned.folder, "plan": json.dumps(pinned.fingerprint)}
     try:
-        text = json.dumps({"document": given, "pinned": known}, sort_keys=True, ensure_ascii=False)
+        return _validate(question(given, pinned))
     except RecursionError:
         return Rejected(("spec: it is nested too deeply; no field needs that",))
-    return _validate(text)
+
+
+def question(given: Object, pinned: Pinned | None = None) -> str:
+    """Return what `judged` is asked of a document, and of the checkpoint that it would go on from.
+
+    Raises:
+        RecursionError: It is nested too deeply.
+    """
+    # The plan as text, since its columns keep their order.
+    known = pinned and {"folder": pinned.folder, "plan": json.dumps(pinned.fingerprint)}
+    return json.dumps({"document": given, "pinned": known}, sort_keys=True, ensure_ascii=False)
 
 
 @memoized(2)  # the document as it is now, and the one that was accepted last
@@ -151,7 +159,8 @@ def judged(text: str) -> Admitted | Rejected:
         return Rejected((f"spec: it cannot be checked ({type(error).__name__}); simplify it",))
 
 
-_confined = Confined(judged, _SECONDS, _MEMORY)
+PROCESS = ConfinedProcess()  # where documents are looked at
+_confined = Confined(judged, _SECONDS, _MEMORY, PROCESS)
 
 
 def _judged(text: str) -> Admitted | Rejected:

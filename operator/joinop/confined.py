@@ -1,4 +1,4 @@
-"""Runs a function of a text in another process, with limits: what a text makes of it ends that process, and no other.
+"""Runs functions of a text in another process, with limits: what a text makes of it ends that process, and no other.
 
     text ─► process: function(text) ─► result        one text at a time; a process that was ended is replaced for the next one
 
@@ -34,33 +34,28 @@ class _Used(NamedTuple):
     memory: int  # bytes
 
 
-@dataclass
-class Confined(Generic[Result]):
-    """A function that is run in another process. Safe for several threads."""
+class ConfinedProcess:
+    """A process that functions of texts are run in. Safe for several threads."""
 
-    function: Callable[[str], Result]  # of a module
-    seconds: float  # of CPU time, for one text
-    memory: int  # bytes, for one text
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _running: tuple[SpawnProcess, Connection] | None = None
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: tuple[SpawnProcess, Connection] | None = None
 
-    def __call__(self, text: str) -> Result | None:
-        """Return the result for this text; None if it needs more time or memory than there is.
-
-        Raises:
-            ChildProcessError: No process can be started.
-        """
+    def result(
+        self, function: Callable[[str], Result], text: str, seconds: float, memory: int
+    ) -> Result | None:
+        """Return the result of a function of a module, as `Confined` does."""
         with self._lock:
-            process, pipe = self._running = self._running or self._started()
+            process, pipe = self._running = self._running or _started(function)
             with suppress(OSError, EOFError):  # it has ended
                 before, began = _used(process), time.monotonic()
-                pipe.send(text)
+                pipe.send((function, text))
                 while not pipe.poll(_LOOK_S):
                     now = _used(process)
                     if (
-                        now.seconds - before.seconds > self.seconds
-                        or now.memory - before.memory > self.memory
-                        or time.monotonic() - began > _PATIENCE * self.seconds
+                        now.seconds - before.seconds > seconds
+                        or now.memory - before.memory > memory
+                        or time.monotonic() - began > _PATIENCE * seconds
                     ):
                         break
                 else:
@@ -70,17 +65,37 @@ class Confined(Generic[Result]):
             _end(process, pipe)
             return None
 
-    def _started(self) -> tuple[SpawnProcess, Connection]:
-        ours, theirs = _SPAWN.Pipe()
-        process = _SPAWN.Process(target=_serve, args=(theirs, self.function), daemon=True)
-        process.start()
-        theirs.close()
-        with suppress(OSError, EOFError):
-            if ours.poll(_START_S):
-                ours.recv()
-                return process, ours
-        _end(process, ours)
-        raise ChildProcessError("the process that checks specs does not start")
+
+@dataclass(frozen=True)
+class Confined(Generic[Result]):
+    """A function that is run in another process, which others may share. Safe for several threads."""
+
+    function: Callable[[str], Result]  # of a module
+    seconds: float  # of CPU time, for one text
+    memory: int  # bytes, for one text
+    process: ConfinedProcess = field(default_factory=ConfinedProcess)
+
+    def __call__(self, text: str) -> Result | None:
+        """Return the result for this text; None if it needs more time or memory than there is.
+
+        Raises:
+            ChildProcessError: No process can be started.
+        """
+        return self.process.result(self.function, text, self.seconds, self.memory)
+
+
+def _started(first: Callable[[str], Any]) -> tuple[SpawnProcess, Connection]:
+    """Start a process, which loads what its first function needs before time is counted."""
+    ours, theirs = _SPAWN.Pipe()
+    process = _SPAWN.Process(target=_serve, args=(theirs, first), daemon=True)
+    process.start()
+    theirs.close()
+    with suppress(OSError, EOFError):
+        if ours.poll(_START_S):
+            ours.recv()
+            return process, ours
+    _end(process, ours)
+    raise ChildProcessError("the process that checks specs does not start")
 
 
 def _end(process: SpawnProcess, pipe: Connection) -> None:
@@ -101,10 +116,11 @@ def _used(process: SpawnProcess) -> _Used:
     return _Used((int(user) + int(system)) / _TICKS, int(resident) * _PAGE)
 
 
-def _serve(pipe: Connection, function: Callable[[str], Any]) -> None:
+def _serve(pipe: Connection, _loaded: Callable[[str], Any]) -> None:
     """Answer until the other side is gone."""
     lean()
     with suppress(EOFError, OSError, KeyboardInterrupt):
         pipe.send(None)
         while True:
-            pipe.send(function(pipe.recv()))
+            function, text = pipe.recv()
+            pipe.send(function(text))

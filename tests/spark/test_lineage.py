@@ -9,9 +9,12 @@ from jobs.flow import Flow
 from jobs.lineage.event import subject
 from jobs.lineage.told import ToldRun
 from joinlib.compiled import Compiled
+from tests.deploy.operator.test_transport import certificates
 from tests.spark.command import run
 from tests.spark.trial import Trial, sized
+from tests.unit.jobs.test_endpoint import server_of
 from tests.unit.jobs.test_lineage import Catalogue, sender, serving
+from tests.unit.jobs.test_traces import Collector
 
 pytestmark = pytest.mark.spark
 
@@ -87,3 +90,40 @@ def test_who_runs_it_learns_that_nobody_was_told(tmp_path: Path) -> None:
     assert code == 0, said
     warning = f"warning: lineage: {away}/api/v1/lineage Connection refused; events are lost"
     assert warning in said
+
+
+def test_a_run_goes_on_whomever_it_may_tell(tmp_path: Path) -> None:
+    """Receivers over TLS that want a login: one is not trusted and the other refuses, which the terminal says; then both are told."""
+    (tmp_path / "told.yaml").write_text(SPEC)
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / "1.csv").write_text("id\n1\n")
+    right = certificates(tmp_path / "right", "localhost")
+    wrong = certificates(tmp_path / "wrong", "localhost")
+    catalogue, collector = Catalogue(), Collector()
+    for one in (catalogue, collector):
+        one.demanded = {"Authorization": "Bearer s3cret-of-receivers"}
+    with serving(catalogue, server_of(right)) as events, serving(collector, server_of(right)) as traces:
+        given = {
+            "OPENLINEAGE_URL": events,
+            "OPENLINEAGE_API_KEY": "s3cret-of-receivers",
+            "OPENLINEAGE_CERTIFICATE": str(wrong / "ca.crt"),
+            "OTEL_EXPORTER_OTLP_ENDPOINT": traces,
+            "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Bearer%20s3cret-of-old",
+            "OTEL_EXPORTER_OTLP_CERTIFICATE": str(right / "ca.crt"),
+        }
+        code, said = run(tmp_path, "run", "told.yaml", "--until-done", "--plain", **given)
+        assert code == 0, said
+        assert "name who signed it in OPENLINEAGE_CERTIFICATE; events are lost" in said
+        assert "answered 401 Unauthorized; correct the login in OTEL_EXPORTER_OTLP_HEADERS" in said
+        assert "s3cret" not in said + (tmp_path / "checkpoint" / "logs" / "spark.log").read_text()
+        given |= {
+            "OPENLINEAGE_CERTIFICATE": str(right / "ca.crt"),
+            "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Bearer%20s3cret-of-receivers",
+        }
+        (tmp_path / "o" / "2.csv").write_text("id\n2\n")
+        code, said = run(tmp_path, "run", "told.yaml", "--until-done", "--plain", **given)
+        assert code == 0, said
+        assert "lost" not in said
+    states = [catalogue.taken.get_nowait()[2]["eventType"] for _ in range(catalogue.taken.qsize())]
+    assert (states[0], states[-1]) == ("START", "COMPLETE")
+    assert collector.taken.qsize() > 0

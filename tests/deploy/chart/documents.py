@@ -337,6 +337,8 @@ BAD: list[tuple[str, Any, str, str]] = [  # what is changed, to what, the field 
             "LD_PRELOAD",
             "OTEL_PYTHON_CONFIGURATOR",
             "A_OTEL_TRACES_SAMPLER",
+            "OPENLINEAGE__TRANSPORT__TYPE",
+            "SSL_CERT_FILE",
         )
     ),
     ("spec.volumes", [{"mountPath": "/data", "claim": "c"}] * 2, "spec.volumes[1]", "Duplicate value"),
@@ -374,7 +376,16 @@ FINE: list[tuple[str, Any]] = [
     ("spec.env", {"PGPASSWORD": {"secret": "shop-login", "key": "password"}}),
     *(
         ("spec.env", {name: {"secret": "streamjoin-traces", "key": "k"}})
-        for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_TRACES_SAMPLER_ARG")
+        for name in (
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "OTEL_EXPORTER_OTLP_CERTIFICATE",
+            "OTEL_EXPORTER_OTLP_CLIENT_KEY",
+            "OTEL_TRACES_SAMPLER_ARG",
+            "OPENLINEAGE_HEADERS",
+            "OPENLINEAGE_CERTIFICATE",
+            "OPENLINEAGE_CLIENT_CERTIFICATE",
+        )
     ),
     ("spec.executors.instances", 4),
     ("spec.executors", GONE),

@@ -87,6 +87,14 @@ def test_a_webhook(helm: str, space: Kube, release: str) -> None:
     assert "denied the request" in space.apply(wrong, check=False)
     assert space.get("sj", "wrong")["spec"]["sql"] == sql
 
+    told = space.apply(changed(right, "spec.sql", sql.replace(" JOIN", " LEFT JOIN")), check=False)
+    assert "Warning: no driver is known to have begun the state" in told
+    assert "the joins were inner(0, 1) and are left(0, 1)" in told
+    assert "wrong configured" in told
+    unread = changed(right, "spec.sql", "SELECT o.k FROM orders o")
+    assert "spec.inputs.payments: no query reads it" in space.apply(unread, check=False)
+    space.apply(right)
+
     space.run("scale", "deployment", f"{release}-operator", "--replicas=0")
     space.until(
         "no operator answers", lambda: not space.names("pod", "app.kubernetes.io/component=operator"), 60

@@ -4,6 +4,7 @@ import json
 import logging
 import queue
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -286,21 +287,28 @@ def test_the_command(document: StreamJoin, tmp_path: Path, monkeypatch: pytest.M
 
 
 class Catalogue:
-    """A server that takes events: `taken` has path, key and event."""
+    """A server that takes events: `taken` has path, key and event. `demanded`: headers without which it lets nobody in."""
 
     kind, heard = "application/json", staticmethod(json.loads)
 
     def __init__(self) -> None:
         self.taken: queue.Queue[tuple[str, str | None, Json]] = queue.Queue()
         self.status, self.headers, self.answer = 201, dict[str, str](), b""
+        self.demanded = dict[str, str]()
 
 
 @contextmanager
-def serving(catalogue: Catalogue) -> Iterator[str]:
+def serving(catalogue: Catalogue, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Serve it at the address that is given out, with TLS for localhost."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             assert self.headers["Content-Type"] == catalogue.kind
+            if any(self.headers[name] != value for name, value in catalogue.demanded.items()):
+                self.send_response(401, f"not by {self.headers['Authorization']}")
+                self.end_headers()
+                return
             catalogue.taken.put((self.path, self.headers["Authorization"], catalogue.heard(body)))
             self.send_response(catalogue.status)
             for name, value in {"Content-Length": str(len(catalogue.answer)), **catalogue.headers}.items():
@@ -312,10 +320,12 @@ def serving(catalogue: Catalogue) -> Iterator[str]:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http{'s://localhost' if tls else '://127.0.0.1'}:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()
@@ -396,7 +406,8 @@ def test_an_endpoint_without_tls_is_not_asked_in_clear(caplog: pytest.LogCapture
         one.offer({})
         one.close(20)
     assert catalogue.taken.empty()
-    assert "SSL" in caplog.text
+    assert "does not speak TLS; write its port for TLS in OPENLINEAGE_URL" in caplog.text
+    assert KEY not in caplog.text
 
 
 def test_an_endpoint_that_refuses_and_takes_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,6 +19,7 @@ from joinlib.lookup.task import TableTask
 from joinlib.model.joins import Lookup
 from joinlib.model.stage import Pipeline
 from joinlib.model.tuning import Tuning
+from joinlib.plan.asking import with_asking_stages
 from joinlib.plan.letters import letters_of
 from joinlib.plan.spec import functions
 from joinlib.postgres import PostgresConfig
@@ -121,9 +122,14 @@ def _table(stage: int, lookup: Lookup, document: StreamJoin, checkpoint: Path) -
 
 
 def with_tables(plan: Compiled, tables: tuple[TableTask, ...]) -> Compiled:
-    """Return the plan with its tables replaced, once their sizes are known."""
-    source, join = replace(plan.source, tables=tables), replace(plan.join, tables=tables)
-    return replace(plan, source=source, join=join)
+    """Return the plan with its tables replaced, once their sizes are known: some are then asked in a stage of their own."""
+    pipeline = with_asking_stages(plan.pipeline.looking_up([task.lookup for task in tables]))
+    places = {lookup.table.alias: number for number, lookup in pipeline.lookups}
+    tables = tuple(replace(task, stage=places[task.alias]) for task in tables)
+    source = replace(plan.source, pipeline=pipeline, tables=tables)
+    letters = letters_of(pipeline, plan.document.spec)
+    join = replace(plan.join, pipeline=pipeline, tables=tables, letters=letters)
+    return replace(plan, pipeline=pipeline, source=source, join=join)
 
 
 def _config(name: str, plan: Input, checkpoint: Path) -> Config:

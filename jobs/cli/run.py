@@ -182,13 +182,15 @@ def _watch(watch: WatchedRun, view: View) -> Scene:
 
 
 def _rows_out(pipeline: Pipeline, figures: Figures | None) -> dict[str, int]:
-    """Return the rows of each result so far, by output."""
+    """Return the rows of each result so far, by output. The only result is told of by all units: other stages make none."""
     work = figures.work if figures else {}
+    if not pipeline.named:
+        return {"": sum(done.rows_out for done in work.values())}
     return {
         result.name: sum(
             done.rows_out for unit, done in work.items() if unit // pipeline.units == result.stage
         )
-        for result in pipeline.results
+        for result in pipeline.named
     }
 
 

@@ -9,6 +9,7 @@ RouteForwarder    tuples of a path join, each to the one input that takes its ro
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Generic
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from joinlib.route.slots import slots
 from joinlib.state.location import census_folder
 
 Rules = Mapping[int, dict[str, Any]]
+NO_RULES: Rules = MappingProxyType({})
 _LARGE = 1 << 24  # bytes of a frame of very many tuples, if parts of it are files then
 
 
@@ -40,7 +42,7 @@ class Forwarding(ABC, Generic[R]):
     `partition` is the task's; it makes the sequence numbers of its blocks unique.
     """
 
-    def __init__(self, task: JoinTask, batch: int, partition: int, rules: Rules) -> None:
+    def __init__(self, task: JoinTask, batch: int, partition: int, rules: Rules = NO_RULES) -> None:
         self.task, self.partition, pipeline = task, partition, task.pipeline
         self.reports: list[pa.RecordBatch] = []  # exchange rows without result rows: ticks and receipts
         self._routers = {
@@ -156,7 +158,7 @@ class RouteForwarder(Forwarding[Routed]):
         return list({way.sender.number: way for way in reversed(self.edges.values())}.values())
 
 
-def forwarding(task: JoinTask, batch: int, partition: int, rules: Rules) -> Forwarding[Any]:
+def forwarding(task: JoinTask, batch: int, partition: int, rules: Rules = NO_RULES) -> Forwarding[Any]:
     """Return what sends a task's results on. rules: by which they go, encoded, by the number of the stage."""
     readers = [task.pipeline.stages[n] for n, _ in task.pipeline.readers(task.number)]
     routed = any(isinstance(reader, HopStage) for reader in readers)

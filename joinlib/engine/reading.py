@@ -55,7 +55,7 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
             error.add_note(f"{NOTE}input {name}")
             raise
     for folder, census in way.censuses.items():
-        if census.counts.any():
+        if part.reads:
             name, slices = part.reads[0]
             census.write(task.census / folder, f"{name}-{_origin(slices, before.get(name, 0))}")
     yield from _told(part, to, pipeline)

@@ -39,7 +39,7 @@ class Loaded(NamedTuple):
 
 
 def decided(task: TableTask) -> TableTask:
-    """Check the table's columns, and decide for `auto` between full and incremental caching.
+    """Check the table's columns, and decide for `auto` between full and incremental caching, and whether that is scarce.
 
     A table of a database is kept whole if it takes no more than the budget; one of files always is.
 
@@ -50,12 +50,13 @@ def decided(task: TableTask) -> TableTask:
     caching = task.lookup.caching
     if isinstance(task.reader, PostgresTable):
         size = task.reader.check()
-        if caching.mode == "auto":
-            mode: CacheMode = "full" if size.bytes <= caching.budget else "incremental"
-            lookup = replace(task.lookup, caching=replace(caching, mode=mode))
-            return replace(task, lookup=lookup)
-        if caching.mode == "full" and size.bytes > caching.budget and not task.lookup.table.keys:
+        fits = size.bytes <= caching.budget
+        auto: CacheMode = "full" if fits else "incremental"
+        mode = auto if caching.mode == "auto" else caching.mode
+        if mode == "full" and not fits and not task.lookup.table.keys:
             raise _too_large(task, f"has about {size.rows} rows, {size.bytes // _MI} MiB")
+        scarce = mode == "incremental" and not fits if caching.scarce is None else caching.scarce
+        return replace(task, lookup=replace(task.lookup, caching=replace(caching, mode=mode, scarce=scarce)))
     if isinstance(task.reader, FilesTable):
         if task.reader.bytes > caching.budget and not task.lookup.table.keys:
             raise _too_large(task, f"has {task.reader.bytes // _MI} MiB of files")

@@ -72,6 +72,8 @@ class Caching:
     mode: "CacheMode" = "full"  # full: the whole table; incremental: the rows looked up; auto: by its size
     refresh_us: int | None = None  # how often it is reloaded (full), or when rows expire (incremental)
     budget: int = 1 << 28  # bytes, for all units together
+    # Whether the rows looked up do not all fit, so that each is better kept in one unit; None: not decided yet
+    scarce: bool | None = None
 
 
 @dataclass(frozen=True)

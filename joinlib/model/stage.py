@@ -12,7 +12,7 @@ stages that nobody reads, one for each output.
 
 import pickle
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -321,6 +321,7 @@ class Pipeline:
         NamedResult, ...
     ] = ()  # the results of several outputs; none: the last stage makes the only one
     orders: tuple[StageOrder, ...] = ()  # of inner joins by several keys, as it was decided
+    by_key: bool = False  # all changes of one value of the result's key come out of one unit
 
     def __reduce__(self) -> tuple[Callable[[bytes], "Pipeline"], tuple[bytes]]:
         """Pickle as few bytes, which a process opens once: every task of every batch brings the same plan."""
@@ -338,6 +339,17 @@ class Pipeline:
     def only(self, result: NamedResult) -> "Pipeline":
         """Return the same stages with one of the results as the only one."""
         return replace(self, named=(result,))
+
+    def looking_up(self, tables: Iterable[Lookup]) -> "Pipeline":
+        """Return the same stages with other lookups of the same tables."""
+        known = {lookup.table.alias: lookup for lookup in tables}
+
+        def moved(stage: AnyStage) -> AnyStage:
+            if not isinstance(stage, Stage | HopStage):
+                return stage
+            return replace(stage, lookups=tuple(known[lookup.table.alias] for lookup in stage.lookups))
+
+        return replace(self, stages=tuple(map(moved, self.stages)))
 
     def below(self, result: NamedResult) -> "Pipeline":
         """Return the stages that one result needs, and no others."""

@@ -1,13 +1,13 @@
-"""Gives lookups that ask a database a stage of their own, so that each key is asked for, and kept, in one unit.
+"""Gives lookups of a table that its budget cannot hold a stage of their own, so that each key is kept in one unit.
 
     joins by k ─► units of k ─► exchange by the key of t ─► t in the unit of its key ─► result
 
-Without it each unit asks for, and keeps, every key that its rows meet, and one with a hot key has all of that key's work.
-Behind the exchange nothing is stored, so that hot keys are spread as those of a single stream are (`route.hotspot`).
-A table that is kept whole is the same everywhere, and is looked up where its rows are joined.
+Without it each unit asks for, and keeps, every key that its rows meet, so that all hold the same ones. Behind the exchange
+nothing is stored, so that hot keys are spread as those of a single stream are (`route.hotspot`). Where the budget holds all
+keys, the exchange costs more than it saves (bench/lookup/behind_join.py).
 
 Law: the plan with such stages gives the rows of the plan without, and its state is the same: the stages are the last ones
-and have none, so caches may change during the life of a checkpoint.
+and have none. So every run decides anew, by the size of the table.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -24,9 +24,9 @@ _Class = frozenset[str]  # the texts of values that are equal in a row
 
 
 def with_asking_stages(plan: Pipeline) -> Pipeline:
-    """Return the plan with a further stage for each lookup that asks by another key than that of the units of its rows."""
+    """Return the plan with a further stage for each scarce lookup by another key than that of the units of its rows."""
     last = plan.stages[-1]
-    if plan.named or not isinstance(last, Stage | HopStage) or last.changes or last.units == 1:
+    if plan.named or plan.by_key or not isinstance(last, Stage | HopStage) or last.changes or last.units == 1:
         return plan
     first, *later = _runs(last.lookups, _classes(last))
     stages = list(plan.stages[:-1])
@@ -42,7 +42,7 @@ def _runs(lookups: Sequence[Lookup], together: Sequence[_Class]) -> list[tuple[L
     """Return the lookups of each stage, in order: the first ones are done where rows are joined, maybe none."""
     runs = list[tuple[Lookup, ...]]([()])
     for lookup in lookups:
-        if lookup.caching.mode == "incremental" and not _local(lookup, together):
+        if lookup.caching.scarce and not _local(lookup, together):
             runs.append(())
             together = [frozenset((probe.sql,)) for probe in lookup.probe]
         runs[-1] += (lookup,)

@@ -29,7 +29,6 @@ from joinlib.model.maps import Map
 from joinlib.model.order import StageOrder
 from joinlib.model.stage import AnyStage, GroupStage, NamedResult, OutputColumn, OverStage, Pipeline, Stage
 from joinlib.plan import known, rising
-from joinlib.plan.asking import with_asking_stages
 from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, OutputMode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.clocks import clocked, with_clocks
@@ -165,7 +164,7 @@ def _checked(
         asked = outputs[result.name]
         with of_output(result.name):
             plan = with_key(plan, result, asked.key, asked.mode)
-    return with_asking_stages(plan) if all(o.mode == "append" for o in outputs.values()) else plan
+    return plan
 
 
 @dataclass

@@ -272,12 +272,12 @@ def with_key(whole: Pipeline, result: NamedResult, key: tuple[str, ...], mode: M
     if plan.grouping is not None:  # a group comes out of one unit
         if mode == "upsert":
             _check_groups(plan, key)
-        return whole
+        return replace(whole, by_key=True)
     if _by_key(plan.last, key):
-        return whole
+        return replace(whole, by_key=True)
     made = NamedResult(result.name, len(whole.stages))
     named = tuple(made if other == result else other for other in whole.named)
-    return replace(whole, stages=(*whole.stages, _keyed(plan, key)), named=named)
+    return replace(whole, by_key=True, stages=(*whole.stages, _keyed(plan, key)), named=named)
 
 
 def _check_groups(plan: Pipeline, key: tuple[str, ...]) -> None:

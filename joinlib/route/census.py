@@ -36,7 +36,9 @@ class Census:
         self.reservoir.see(hashes)
 
     def write(self, folder: Path, name: str) -> None:
-        """Write the statistics to one file, atomically."""
+        """Write the statistics to one file, atomically, if there are some."""
+        if not self.counts.any():
+            return
         folder.mkdir(parents=True, exist_ok=True)
         with whole(folder / f"{name}.npz", hidden=True) as aside, open(aside, "wb") as file:
             np.savez(file, counts=self.counts, plain=self.plain, sample=self.reservoir.sample)

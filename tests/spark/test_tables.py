@@ -85,7 +85,8 @@ def streamed(trial: Trial, files: int = 3) -> None:
 
 FULL, ASKED, AUTO = {"cache": "full"}, {"cache": "incremental"}, {"cache": "auto"}
 TINY = {"cache": "incremental", "budget": "40Ki"}
-RUNS = [(INNER, FULL), (LEFT, TINY), (CHAIN, FULL), (CHAIN, ASKED), (AFTER_JOIN, AUTO), (AFTER_JOIN, ASKED)]
+SCARCE = {"budget": "100"}
+RUNS = [(INNER, FULL), (LEFT, TINY), (CHAIN, FULL), (CHAIN, ASKED), (AFTER_JOIN, AUTO), (AFTER_JOIN, SCARCE)]
 
 
 @pytest.mark.parametrize(("sql", "mode"), RUNS)
@@ -361,18 +362,32 @@ def test_the_password_is_nowhere(trial: Trial, database: Database, capfd: pytest
 
 def test_each_key_is_asked_for_in_one_unit_behind_joined_streams(trial: Trial, database: Database) -> None:
     """Four units of 2,000 orders a batch, nearly half of one customer: the rows go to the units by customer, evenly."""
-    tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, cache="incremental")
+    tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, cache="incremental", budget="100")
     trial.input("orders", ORDERS, maxFilesPerBatch=1, orderBy="name")
     trial.input("ships", SHIPS)
     hot = [(n, 7 if n % 2 else n % 300, f"i{n % 3}", None) for n in range(12_000)]
     trial.fill("orders", hot, 6)
     trial.fill("ships", [(n, f"c{n % 3}") for n in range(12_000)], 1)
-    plan = trial.compiled(AFTER_JOIN, batch={"interval": "0s", "maxRows": 2_000})
-    assert [len(stage.lookups) for stage in plan.pipeline.stages] == [0, 1]
-    ran = trial.run_plan(plan)
+    ran = trial.run(AFTER_JOIN, batch={"interval": "0s", "maxRows": 2_000})
     assert trial.output(AFTER_JOIN) == trial.expected(AFTER_JOIN, customers=CUSTOMER_ROWS)
     kept = {r.unit: r.tables[0].rows for report in ran.reports for r in report.receipts if r.tables}
     assert sum(kept.values()) < 2 * len(CUSTOMER_ROWS), "a few keys lie in two units, and no more"
     last = batches.offset(trial.folder / "checkpoint" / "spark", len(ran.reports) - 1)
     assert last["rules"]["1"]["hot"], "the rule of the stage behind the join"
     assert last["skew"]["rule"] < 0.2 < 0.6 < last["skew"]["hash"]
+
+
+def test_caches_and_units_change_in_the_life_of_a_checkpoint(trial: Trial, database: Database) -> None:
+    """With and without a stage that asks, which has no state: more rows each time, and one of them in more units."""
+    trial.input("orders", ORDERS, maxFilesPerBatch=1, orderBy="name")
+    trial.input("ships", SHIPS)
+    trial.fill("ships", SHIP_ROWS, 1)
+    sql, stages = AFTER_JOIN.replace("LEFT JOIN", "JOIN"), list[int]()
+    for number, (mode, units) in enumerate([(FULL, 4), (SCARCE, 4), (SCARCE, 8), (ASKED, 8), (SCARCE, 8)]):
+        database.execute("DROP TABLE IF EXISTS customers")
+        tabled(trial, database, "customers", CUSTOMERS, CUSTOMER_ROWS, **mode)
+        trial.write("orders", f"{number:03d}", orders(40 * number, 60))
+        ran = trial.run(sql, join={"units": units})
+        stages.append(1 + max(r.unit for report in ran.reports for r in report.receipts) // units)
+        assert trial.output(sql) == trial.expected(sql, customers=CUSTOMER_ROWS)
+    assert stages == [1, 2, 2, 1, 2]

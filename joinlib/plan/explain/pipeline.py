@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from joinlib.model.stage import AnyStage, GroupStage, HopStage, OverStage, PathStage, Pipeline, Stage
+from joinlib.plan.explain.asking import larger
 from joinlib.plan.explain.changes import edges
 from joinlib.plan.explain.conversion import became, converted, logical
 from joinlib.plan.explain.drawing import drawing
@@ -23,6 +24,7 @@ def explain(plan: Stage | Pipeline) -> str:
     sections = [drawing(told), _section("Warnings", "- ", cautions(given))]
     sections += [_section("Order of joins", "", orders(told))]
     sections += [_stage(told, number, stage) for number, stage in enumerate(told.stages)]
+    sections += [_section("If a table is larger than its budget", "", larger(told))]
     joined = {"Logical": logical, "Converted": converted, "Groups": became}
     sections += [_section(title, "", say(told.joined)) for title, say in joined.items()]
     sections += [_section("Changes", "", edges(told)), _section("Memory", "", budget_lines(told))]
@@ -54,4 +56,4 @@ def _one(plan: Pipeline, number: int | None, stage: AnyStage) -> str:
         return stored(plan, number or 0, stage)
     if isinstance(stage, HopStage):
         return probed(plan, number or 0, stage, to)
-    return explain_stage(stage, number, to)
+    return explain_stage(stage, number, to, (number or 0) in plan.ruled)

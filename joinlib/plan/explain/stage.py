@@ -33,10 +33,11 @@ def title(join: Operator) -> str:
     return "UPSERT" if join.kind == "upsert" else f"{TITLES[join.kind]} JOIN"
 
 
-def explain(stage: Stage, number: int | None, to: str) -> str:
+def explain(stage: Stage, number: int | None, to: str, ruled: bool = False) -> str:
     """Describe a stage in several lines for people.
 
-    `number`: the stage's number where there are several. `to`: who reads its rows, as a title.
+    `number`: the stage's number where there are several. `to`: who reads its rows, as a title. `ruled`: whether a
+    rule spreads its rows' hot keys.
     """
     joined = bool(stage.operators)
     result = to.removeprefix("To ").lower()
@@ -55,7 +56,7 @@ def explain(stage: Stage, number: int | None, to: str) -> str:
     columns = ", ".join(f"{c.name} {name(c.value.type)}" for c in stage.select if not c.name.startswith("$"))
     values = [f"{c.value.sql} {name(c.value.type)}" for c in stage.select if c.name.startswith("$")]
     lines += ["", to, f"  {columns or ', '.join(values) or 'rows only count'}"]
-    return "\n".join([*lines, "", "Why", *_bullets(_why(stage, number, result))])
+    return "\n".join([*lines, "", "Why", *_bullets(_why(stage, number, result, ruled))])
 
 
 def _indent(lines: Iterator[str]) -> list[str]:
@@ -257,8 +258,8 @@ def classes(stage: Stage, join: Operator) -> str:
     return " and ".join(" = ".join(key(stage, k) for k in keys) for keys in related(stage, join))
 
 
-def _why(stage: Stage, number: int | None, result: str) -> Iterator[str]:
-    yield from _placed(stage, number)
+def _why(stage: Stage, number: int | None, result: str, ruled: bool) -> Iterator[str]:
+    yield from _placed(stage, number, ruled)
     yield from sorted_by_key(stage)
     for join in reversed(stage.operators):
         yield from not_in(stage, join)
@@ -290,7 +291,7 @@ def _sent(stage: Stage) -> str:
     return f"rows go to units by {by}, so one unit sees all changes of a row"
 
 
-def _placed(stage: Stage, number: int | None) -> Iterator[str]:
+def _placed(stage: Stage, number: int | None, ruled: bool) -> Iterator[str]:
     """Say why rows go to the units that they go to."""
     if stage.route is not None:
         yield from why(stage, stage.operators[-1])
@@ -306,8 +307,9 @@ def _placed(stage: Stage, number: int | None) -> Iterator[str]:
     else:
         first = stage.lookups[0].table
         how = f"by the key of {first.alias}" if first.keys else "evenly"
-        yield f"nothing is stored: rows go to the {stage.units} units {how}, which look them up"
-        if first.keys and stage.units > 1:
+        asked = ", so that each key is asked for in one of them" if stage.asks else ", which look them up"
+        yield f"nothing is stored: rows go to the {stage.units} units {how}{asked}"
+        if ruled:
             yield (
                 "an uneven batch gives the next one a new rule: equal shares of the keys, a hot key to"
                 " several units"

@@ -102,7 +102,7 @@ def last_manifests(plan: Compiled, partitions: int) -> Kept:
 
 def _manifests(plan: Compiled, partitions: int, batch: int) -> list[str]:
     found = []
-    for stage in range(len(plan.pipeline.stages)):
+    for stage in range(len(plan.pipeline.stateful)):
         saved: dict[int, bytes] = {}
         for partition in range(partitions):
             saved |= Manifests(plan.join.states, stage, partition, partitions).after(batch)

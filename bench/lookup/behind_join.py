@@ -3,8 +3,9 @@
     orders (id, k) ⋈ ships (id) ─► t of 1 M keys in a PostgreSQL on this machine, Zipf 1.1
 
 `python bench/lookup/behind_join.py [--quick]`. Both plans take turns, `--runs` times, with a budget that holds all keys
-that come, and with one that holds an eighth of them. The share of rows whose key was kept is that of the whole
-run; rows/s those of its second half, the median of the runs. Writes results/behind_join.json.
+that come, and with one that does not. A run chooses by the table's size; here both are done for both. The share of rows
+whose key was kept is that of the whole run; rows/s those of its second half, the median of the runs. Writes
+results/behind_join.json.
 """
 
 import argparse
@@ -14,8 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,16 @@ import pyarrow.parquet as pq
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from joinlib.compiled import compiled  # noqa: E402
+from joinlib.compiled import Compiled, compiled, with_tables  # noqa: E402
 from joinlib.direct.report import Report  # noqa: E402
 from joinlib.lookup.used import total  # noqa: E402
-from joinlib.plan import blocks  # noqa: E402
 from joinlib.source.zipf import zipf  # noqa: E402
 from joinlib.spark.job import started  # noqa: E402
 from joinlib.spec import parse  # noqa: E402
 from tests.postgres.database import PASSWORD, Database  # noqa: E402
 
 SQL = "SELECT o.k AS k, s.v AS v, t.s AS s FROM orders o JOIN ships s ON o.id = s.id JOIN t ON o.k = t.k"
-BUDGETS = {"all keys": "512Mi", "an eighth": "16Mi"}
+BUDGETS = {"512 MiB": "512Mi", "16 MiB": "16Mi"}
 CORES = 2
 Result = dict[str, Any]
 
@@ -78,19 +77,15 @@ def spec(folder: Path, given: Path, table: Result, units: int) -> Result:
     }
 
 
-@contextmanager
-def where_they_were_joined(asked: bool) -> Iterator[None]:
-    """Plan without a stage that asks."""
-    before = blocks.with_asking_stages
-    if asked:
-        blocks.with_asking_stages = lambda plan: plan  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        blocks.with_asking_stages = before  # type: ignore[attr-defined]
+def planned(text: str, folder: Path, *, scarce: bool) -> Compiled:
+    """Return the plan as if the table did not fit the budget, or did."""
+    plan = compiled(parse(text, "bench.yaml", folder), CORES)
+    (task,) = plan.source.tables
+    lookup = replace(task.lookup, caching=replace(task.lookup.caching, scarce=scarce))
+    return with_tables(plan, (replace(task, lookup=lookup),))
 
 
-def run(plan: Any) -> Result:
+def run(plan: Compiled) -> Result:
     reports: list[tuple[float, Report]] = []
     with started(
         plan, lambda r: reports.append((time.perf_counter(), r)), until_done=True, cores=CORES
@@ -130,9 +125,7 @@ def main() -> None:
                     folder.mkdir()
                     asked = {**db.fields, "table": "t", "cache": "incremental", "budget": size}
                     text = json.dumps(spec(folder, Path(kept), asked, options.units))
-                    with where_they_were_joined(joined):
-                        plan = compiled(parse(text, "bench.yaml", folder), CORES)
-                    found.setdefault(way, []).append(run(plan))
+                    found.setdefault(way, []).append(run(planned(text, folder, scarce=not joined)))
                     print(way, json.dumps(found[way][-1]), flush=True)
     told = {
         way: {name: statistics.median(r[name] for r in runs) for name in runs[0]}

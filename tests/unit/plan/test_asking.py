@@ -87,9 +87,7 @@ def test_a_plan_says_what_the_tables_decide() -> None:
     title = "If a table is larger than its budget"
     said = explain(plan(TWO, None))
     assert f"{title}\n  t is asked in a stage of its own, to which rows go by o.k: each key" in said
-    assert (
-        "u is asked in a stage of its own, to which rows go by t.next: each key is kept in one of the 4 units\n"
-        in said
-    )
+    u = "u is asked in a stage of its own, to which rows go by t.next: each key is kept in one of the 4 units"
+    assert said.endswith(u)
     for known in (plan(TWO), plan(TWO, False), plan(JOINED.format("", "s.id"), None)):
         assert title not in explain(known)

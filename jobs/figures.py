@@ -77,7 +77,7 @@ class Figures:
     receipts: Mapping[int, "Receipt"] = field(default_factory=dict)  # the latest of each unit
     latest: tuple["Receipt", ...] = ()  # those of the latest batch that had work for a unit
     work: Mapping[int, UnitWork] = field(default_factory=dict)  # by unit
-    tables: tuple[Used, ...] = ()  # one per lookup of the plan, over all units
+    tables: Mapping[str, Used] = field(default_factory=dict)  # by alias, over all units
     probes: Mapping[int, Any] = field(default_factory=dict)  # by unit: its probe orders, as last chosen
 
     @property
@@ -164,13 +164,13 @@ class Figures:
             found[one.source, one.reason] += one.count
         return found
 
-    def _tables(self, batch: Iterable["Receipt"], now: Iterable["Receipt"]) -> tuple[Used, ...]:
+    def _tables(self, batch: Iterable["Receipt"], now: Iterable["Receipt"]) -> Mapping[str, Used]:
         """Return the tables' figures: lookups are summed over batches, sizes are each unit's latest."""
-        done, kept = _totals(batch), _totals(now)
-        before = self.tables or (Used(),) * len(kept)
-        return tuple(
-            later(b, d, k) for b, d, k in zip(before, done or (Used(),) * len(kept), kept, strict=True)
-        )
+        done = _totals(batch)
+        return {
+            alias: later(self.tables.get(alias, Used()), done.get(alias, Used()), kept)
+            for alias, kept in _totals(now).items()
+        }
 
     def spread(self, at: Container[int], units: int) -> list[int]:
         """Return the rows of the latest batch in each unit, of the inputs `at`; units without work have 0."""
@@ -198,9 +198,12 @@ def beginning(inputs: int, now: float) -> Figures:
     return Figures(now, (Mark(now, zeros, 0),), late=zeros, bad=zeros, deleted=zeros, unknown=zeros)
 
 
-def _totals(receipts: Iterable["Receipt"]) -> tuple[Used, ...]:
-    """Sum the tables' figures over units. Only units of the last stage have some."""
-    return tuple(total(of_one) for of_one in zip(*(r.tables for r in receipts if r.tables), strict=True))
+def _totals(receipts: Iterable["Receipt"]) -> dict[str, Used]:
+    """Sum the figures of each table, by alias, over the units of the stage that looks it up."""
+    found: dict[str, list[Used]] = {}
+    for used in (used for receipt in receipts for used in receipt.tables):
+        found.setdefault(used.table, []).append(used)
+    return {alias: total(of_one) for alias, of_one in found.items()}
 
 
 def _sum(before: tuple[int, ...], columns: list[tuple[int, ...]]) -> tuple[int, ...]:

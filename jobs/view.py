@@ -36,7 +36,6 @@ class Moment:
     pace: Pace = field(default_factory=Pace)
     done_at: float | None = None  # when this run's last batch was done, in seconds since 1970
     lag: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by source
-    tables: tuple[str, ...] = ()  # the name in the SQL of each lookup's table
     probes: tuple[Chooser, ...] = ()
     loads: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by table that is kept whole
     route_skew: Mapping[str, float] = field(default_factory=dict)  # degree of skew: by hashes, by the rule
@@ -96,9 +95,9 @@ class Moment:
         return sums
 
     @property
-    def used(self) -> dict[str, Used]:
+    def used(self) -> Mapping[str, Used]:
         """Counts of each table's lookups and the size of its cache; empty before the first batch."""
-        return dict(zip(self.tables, self.figures.tables if self.figures else (), strict=False))
+        return self.figures.tables if self.figures else {}
 
     @property
     def asks(self) -> list[Asks]:

@@ -77,7 +77,6 @@ def moment_of(
         figures=figures,
         took=flow.took,
         lag=flow.lag,
-        tables=tuple(lookup.table.alias for _, lookup in pipeline.lookups),
         probes=choosers(pipeline),
         loads=flow.loads,
         route_skew=flow.route_skew,

@@ -145,7 +145,6 @@ class WatchedRun:
             self.flow.busy,
             self.began,
             stopping,
-            tuple(lookup.table.alias for _, lookup in self.pipeline.lookups),
             choosers(self.pipeline),
             _rows_out(self.pipeline, self.figures),
             spark_starts=self.flow.job is not None and self.flow.job.spark_starts,

@@ -50,7 +50,6 @@ class Scene:
     busy: bool  # whether a batch is running
     began: float
     stopping: bool
-    tables: tuple[str, ...] = ()  # the name in the SQL of each lookup's table
     probes: tuple[Chooser, ...] = ()
     rows_out: Mapping[str, int] = field(default_factory=dict)  # by output
     spark_starts: bool = False  # since a batch failed
@@ -167,7 +166,7 @@ def line(scene: Scene, figures: Figures, now: float) -> str:
         parts.append(
             "late " + ", ".join(f"{i.label} {words.number(n)}" for i, n in zip(scene.inputs, figures.late))
         )
-    parts += [f"table {table_line(name, used)}" for name, used in zip(scene.tables, figures.tables)]
+    parts += [f"table {table_line(name, used)}" for name, used in figures.tables.items()]
     if orders := spoken(scene.probes, figures.probes):
         parts.append(f"probes {orders}")
     if skipped := sum(scene.behind(i, "skipped") or 0 for i in scene.inputs):
@@ -190,7 +189,7 @@ def picture(scene: Scene, spinner: Spinner, now: float) -> RenderableType:
         return spinner
     figures = scene.figures
     spinner.update(text=f"{scene.name}: {_doing(scene, figures, now)}")
-    used = zip(scene.tables, figures.tables)
+    used = figures.tables.items()
     tables = [Text.assemble(("  table", "dim"), " ", table_line(name, of_it)) for name, of_it in used]
     orders = spoken(scene.probes, figures.probes)
     probes = [Text.assemble(("  probes", "dim"), " ", orders)] if orders else []

@@ -45,7 +45,7 @@ def summary(scene: Scene, document: StreamJoin) -> str:
         box = document.spec.dead_letters
         to = f" to {near(box.path)}" if box is not None else ""
         lines.append(f"  {'dead':{width}}  {words.number(dead):>12} letters{to}")
-    lines += [f"  {'table':{width}}  {table_line(*table)}" for table in zip(scene.tables, figures.tables)]
+    lines += [f"  {'table':{width}}  {table_line(*table)}" for table in figures.tables.items()]
     return "\n".join(lines)
 
 

@@ -93,7 +93,6 @@ class DriverProcess(Collector):
         self.moment = Moment(
             sources=tuple(p.source for p in self.pipeline.inputs),
             hashed=self.pipeline.hashed,
-            tables=tuple(lookup.table.alias for _, lookup in self.pipeline.lookups),
             probes=choosers(self.pipeline),
             phase="Waiting",
             wanted=spark_conf.initial_executors(self.executors),

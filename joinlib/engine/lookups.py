@@ -1,6 +1,7 @@
 """The tables that the rows of a stage are enriched with, in one unit and batch."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from joinlib.engine.task import JoinTask
@@ -22,4 +23,4 @@ def finders(task: JoinTask, versions: Mapping[int, int], folder: Path) -> Finder
 
 def figures_of(found: Finders) -> tuple[Used, ...]:
     """Return the figures of the lookups so far."""
-    return tuple([finder.used() for _, finder in found])
+    return tuple([replace(finder.used(), table=lookup.table.alias) for lookup, finder in found])

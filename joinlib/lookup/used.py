@@ -23,6 +23,7 @@ class Used:
     bytes: int = 0
     budget: int = 0
     version: int | None = None  # of a table that is kept whole; None: an incremental cache
+    table: str = ""  # its alias, unique in the query
 
 
 def total(units: Iterable[Used]) -> Used:
@@ -39,6 +40,7 @@ def total(units: Iterable[Used]) -> Used:
             fold(found.bytes, used.bytes),
             fold(found.budget, used.budget),
             used.version if found.version is None else max(found.version, used.version or 0),
+            used.table,
         )
     return found
 

@@ -9,7 +9,7 @@ import os
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +21,7 @@ from jobs.figures import Figures, beginning
 from joinlib.checkpoint.identity import identify
 from joinlib.checkpoint.planned import in_units
 from joinlib.checkpoint.units import divide, finish
-from joinlib.compiled import compiled, with_tables
+from joinlib.compiled import Compiled, compiled, with_tables
 from joinlib.direct.report import Report
 from joinlib.engine.checks import tables
 from joinlib.engine.composer import Offset
@@ -57,6 +57,7 @@ class Course:
     torn: frozenset[int] = frozenset()
     # Before the batch the state is divided among so many units, where it can be.
     units: Mapping[int, int] = field(default_factory=dict)
+    scarce: bool = False  # tables are looked up as those of databases are that are larger than their budgets
 
 
 class Product(InProcess):
@@ -66,8 +67,17 @@ class Product(InProcess):
         self.course, draw = course, random.Random(course.seed)
         self.tuning = tuning
         self.units_apart = False  # whether each file of the last batch is of one unit
-        super().__init__(compiled(document, TASKS, tuning), lambda rows: draw.sample(rows, len(rows)))
+        super().__init__(self._compiled(document), lambda rows: draw.sample(rows, len(rows)))
         self.figures: Figures = beginning(len(self.plan.pipeline.inputs), 0.0)
+
+    def _compiled(self, document: StreamJoin) -> Compiled:
+        plan = compiled(document, TASKS, self.tuning)
+        looked_up = [
+            replace(task.lookup, caching=replace(task.lookup.caching, scarce=self.course.scarce))
+            for task in plan.source.tables
+        ]
+        pairs = zip(plan.source.tables, looked_up, strict=True)
+        return with_tables(plan, tuple(replace(task, lookup=lookup) for task, lookup in pairs))
 
     def batches(self) -> Iterator[int]:
         """Runs one batch after the other; gives the number of each once its rows can be seen."""
@@ -122,7 +132,7 @@ class Product(InProcess):
         if units == self.plan.pipeline.units or not self.batch:
             return  # it is not asked to
         was, checkpoint, tuning = self.plan.pipeline, self.plan.checkpoint, self.plan.join.tuning
-        plan = compiled(in_units(self.plan.document, units), TASKS, self.tuning)
+        plan = self._compiled(in_units(self.plan.document, units))
         if compare(as_json(was), as_json(plan.pipeline)):
             return  # it cannot
         identify(checkpoint, "law", was)
@@ -145,7 +155,7 @@ class Product(InProcess):
         task, count = self.plan.join, self._partitions
         saved = [
             Manifests(task.states, stage, partition, count).after(self.batch)
-            for stage in range(len(self.plan.pipeline.stages))
+            for stage in range(len(self.plan.pipeline.stateful))
             for partition in range(count)
         ]
         return [{unit: state_of(manifest) for unit, manifest in known.items()} for known in saved]
@@ -174,7 +184,14 @@ def courses(draw: st.DrawFn, units: int) -> Course:
     counts = [n for n in (1, 2, 4, 8) if n <= units]
     partitions = draw(st.lists(st.sampled_from(counts), min_size=1, max_size=3))
     divided = draw(st.dictionaries(st.integers(1, 5), st.sampled_from([1, 2, 4, 8]), max_size=2))
-    return Course(tuple(partitions), draw(some), draw(some), draw(st.integers(0, 999)), units=divided)
+    return Course(
+        tuple(partitions),
+        draw(some),
+        draw(some),
+        draw(st.integers(0, 999)),
+        units=divided,
+        scarce=draw(st.booleans()),
+    )
 
 
 def tells(document: StreamJoin) -> None:

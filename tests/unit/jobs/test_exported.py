@@ -33,7 +33,9 @@ RECEIPTS = tuple(
         runs=(1, 2, 0, 0, 0, 1, 1),
         run_bytes=(10, 20, 0, 0, 0, 40, 80),
         merged_bytes=7,
-        tables=(Used(hits=5, misses=1, expired=1, queries=1, rows=2, bytes=20, budget=30, version=1),),
+        tables=(
+            Used(hits=5, misses=1, expired=1, queries=1, rows=2, bytes=20, budget=30, version=1, table="t"),
+        ),
         probes=({**PROBES, "predicted": [1e-6] * 3, "measured": [2e-6] * 3},),
     )
     for u in range(UNITS)
@@ -58,7 +60,6 @@ MOMENT = Moment(
     wanted=2,
     budget=1600,
     partitions=4,
-    tables=("t",),
     probes=(Chooser(0, 0, UNITS, ("orders", "payments", "refunds")),),
     loads={"t": {"version": 1, "seconds": 0.5, "at": 90.0, "kept": 0}},
     route_skew={"hash": 0.5, "rule": 0.1},

@@ -61,10 +61,14 @@ def test_the_picture_shows_everything_at_80_columns() -> None:
 def test_tables_are_shown() -> None:
     """A cache by how far it suffices, a whole table by its size; in the picture, in lines and at the end."""
     receipt = replace(
-        RECEIPT, tables=(Used(98, 2, 1, 3, 50, 4096, 10_000), Used(7, rows=9, bytes=512, version=2))
+        RECEIPT,
+        tables=(
+            Used(98, 2, 1, 3, 50, 4096, 10_000, table="customers"),
+            Used(7, rows=9, bytes=512, version=2, table="p"),
+        ),
     )
     figures = beginning(2, 0.0).after(Report(0, (receipt,)), 1.0)
-    scene = replace(SCENE, figures=figures, tables=("customers", "p"))
+    scene = replace(SCENE, figures=figures)
     cache = "customers 98.0 % of 100 lookups kept, 4.1 kB, 3 queries"
     for text in ("\n".join(drawn(scene)), screen.line(scene, figures, 1.0)):
         assert cache in text

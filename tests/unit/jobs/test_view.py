@@ -81,18 +81,17 @@ def test_status_of_a_driver_that_runs() -> None:
 
 def test_status_of_tables() -> None:
     """Of two units: lookups add up over batches, caches over units, a whole table is one."""
-    asked = Used(hits=8, misses=2, expired=1, queries=1, rows=3, bytes=40, budget=50)
-    whole = Used(hits=10, rows=9, bytes=90, budget=99, version=2)
+    asked = Used(hits=8, misses=2, expired=1, queries=1, rows=3, bytes=40, budget=50, table="a")
+    whole = Used(hits=10, rows=9, bytes=90, budget=99, version=2, table="c")
     receipts = tuple(replace(RECEIPT, unit=u, tables=(asked, whole)) for u in range(2))
     silent = replace(
-        RECEIPT, tables=(replace(asked, hits=0, misses=0, expired=0, queries=0), Used(version=3))
+        RECEIPT, tables=(replace(asked, hits=0, misses=0, expired=0, queries=0), Used(version=3, table="c"))
     )
     figures = beginning(2, 0.0).after(Report(0, receipts), 1.0).after(Report(1, (silent,)), 2.0)
     loads = {"c": {"version": 3, "seconds": 0.25, "at": 9.0, "kept": 1}}
     moment = replace(
         RUNNING,
         figures=figures,
-        tables=("a", "c"),
         loads=loads,
         route_skew={"hash": 0.5, "rule": 0.125},
     )
@@ -161,3 +160,18 @@ def test_a_source_that_is_read_twice_counts_twice() -> None:
     """A self-join reads it under two names."""
     moment = replace(RUNNING, sources=("orders", "orders"))
     assert samples(moment)["streamjoin_rows_in_total", "orders"] == 120
+
+
+def test_tables_of_several_stages() -> None:
+    """Outputs, and stages that ask, look up different tables: each has its own figures, however many there are."""
+    one, two, three = (Used(hits=n, rows=n, table=name) for n, name in ((1, "a"), (2, "b"), (3, "c")))
+    receipts = (
+        *(replace(RECEIPT, unit=unit, tables=(one,)) for unit in range(4)),
+        *(replace(RECEIPT, unit=unit, tables=(two, three)) for unit in range(4, 8)),
+    )
+    figures = beginning(2, 0.0).after(Report(0, receipts), 1.0)
+    assert {name: (used.hits, used.rows) for name, used in figures.tables.items()} == {
+        "a": (4, 4),
+        "b": (8, 8),
+        "c": (12, 12),
+    }

@@ -20,7 +20,9 @@ def summary(scene: Scene, document: StreamJoin) -> str:
     made = {name: f"out {name}".rstrip() if name else "rows out" for name in document.spec.results}
     width = max(len(label) for label in (*made.values(), *(i.label for i in scene.inputs)))
     rate = words.number(rows / seconds)
-    lines = [f"{title}: {figures.batches} batches in {words.seconds(seconds)}, {rate} rows/s"]
+    lines = [
+        f"{title}: {words.counted(figures.batches, 'batches')} in {words.seconds(seconds)}, {rate} rows/s"
+    ]
     for at, shown in enumerate(scene.inputs):
         late = f", {words.number(figures.late[at])} late and left out" if figures.late[at] else ""
         passed = " that pass its filter" if shown.filtered else ""

@@ -85,7 +85,7 @@ def _kept(stored: StoredColumns) -> Mapping[str, list[str]]:
     for qualified in sorted(name for names in stored.inputs.values() for name in names):
         alias, _, name = qualified.partition(".")
         found[alias].append(name)
-    for text in (text for each in stored.groups.values() for calls in each for text in calls):
+    for text in (text for each in stored.groups.values() for calls in each for text in calls.of):
         with suppress(SqlError):  # then no aggregate is kept
             for column in trees.columns_in(parse(f"SELECT {text}")):
                 found[trees.owner(column)].append(trees.name_of(column))

@@ -86,7 +86,7 @@ def refused(stage: GroupStage, told: Grouping, group: RowGroup, few: Few) -> Gro
         return Unqualified(group.having)
     [row] = (read := _of_having(stage, few)).to_pylist() or [{}]
     clause = next(one for one in conjuncts(stage.grouping.having) if not _true(one, read))
-    values = ((bare(call.sql), row[call.name]) for call in told.calls if call.name in clause.columns)
+    values = ((bare(call.sql), row[call.name]) for call in told.every if call.name in clause.columns)
     return GroupRefused(group, len(few.origins), clause.sql, tuple(values))
 
 
@@ -99,7 +99,7 @@ def _true(clause: Expr, row: pa.Table) -> bool:
 def _read(grouping: Grouping) -> list[AggregateCall]:
     """Return the aggregates that HAVING reads."""
     read = grouping.having.columns if grouping.having is not None else ()
-    return [call for call in grouping.calls if call.name in read]
+    return [call for call in grouping.every if call.name in read]
 
 
 def _of_having(stage: GroupStage, few: Few) -> pa.Table:

@@ -71,7 +71,7 @@ def _done(stage: AnyStage) -> Iterator[str]:
     """Say what a stage does, a line for each operator."""
     if isinstance(stage, GroupStage):
         yield f"groups by {', '.join(k.sql for k in stage.grouping.keys) or 'nothing'}"
-        yield from (call.sql for call in stage.grouping.calls)
+        yield from (call.sql for call in stage.grouping.every)
     elif isinstance(stage, OverStage):
         yield f"over {', '.join(stage.over.partition) or 'all rows'}"
         yield from (call.sql for call in stage.over.calls)

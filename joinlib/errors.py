@@ -42,16 +42,20 @@ class SqlError(SpecError):
     """The SQL cannot be run.
 
     `line` and `column` count from 1 and point into the SQL text (0: unknown), or into that of a view of the spec:
-    `view` is its name, or outputs.NAME for the text of one of several outputs.
+    `view` is its name, or outputs.NAME for the text of one of several outputs. `more`: other mistakes, which follow it.
     """
 
-    def __init__(self, message: str, line: int = 0, column: int = 0, view: str = "") -> None:
+    def __init__(
+        self, message: str, line: int = 0, column: int = 0, view: str = "", more: tuple["SqlError", ...] = ()
+    ) -> None:
         self.message, self.line, self.column, self.view = message, line, column, view
+        self.more = more
         named = f"{view if '.' in view else f'view {view}'}, " if view else ""
-        super().__init__(f"{named}line {line}, column {column}: {message}" if line else message)
+        own = f"{named}line {line}, column {column}: {message}" if line else message
+        super().__init__("\n".join([own, *map(str, more)]))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (SqlError, (self.message, self.line, self.column, self.view))
+        return (SqlError, (self.message, self.line, self.column, self.view, self.more))
 
 
 class ConditionError(SpecError):

@@ -108,6 +108,12 @@ def _types() -> Iterator[str]:
         " of a struct"
     )
     yield "is written `input.column.field`."
+    yield ""
+    yield (
+        "A NULL of the result that nothing gives a type, as in `NULL AS x` or `max(NULL)`, is a STRING. Where another"
+        " query"
+    )
+    yield "reads it from groups, a join or window functions, it needs a `CAST`."
 
 
 _TYPES = {

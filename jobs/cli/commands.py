@@ -69,7 +69,8 @@ def validate(
 ) -> None:
     """Check spec files, and that their SQL can be run.
 
-    Every mistake of the spec is named, at its line, and the first one of its SQL; also what no query uses.
+    Every mistake of the spec is named, at its line. Of its SQL these are all unknown inputs, columns and functions, else the
+    first mistake; also what no query uses is named.
     """
     from joinlib.plan.unused import unused
 

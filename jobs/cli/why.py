@@ -27,6 +27,7 @@ from joinlib.why.verdict import (
     Failed,
     Filtered,
     Found,
+    GroupRefused,
     InGroup,
     KeyIsNull,
     Late,
@@ -154,7 +155,8 @@ def said(verdict: Verdict) -> str:
 
 @said.register
 def _(verdict: Filtered) -> str:
-    return f"left out by `{bare(verdict.clause)}`"
+    values = f": {_are(verdict.values)}" if verdict.values else ""
+    return f"left out by `{bare(verdict.clause)}`{values}"
 
 
 @said.register
@@ -215,7 +217,8 @@ def _(verdict: TooFar) -> str:
 @said.register
 def _(verdict: Unmatched) -> str:
     partner = f", {_other(verdict.partner)}" if verdict.partner is not None else ""
-    return f"`{bare(verdict.clause)}` is not true with its partner{partner}"
+    values = f": {_are(verdict.values)}" if verdict.values else ""
+    return f"`{bare(verdict.clause)}` is not true with its partner{partner}{values}"
 
 
 @said.register
@@ -274,9 +277,19 @@ def _group(group: RowGroup) -> str:
 
 
 @said.register
+def _(verdict: GroupRefused) -> str:
+    values = "".join(f", {_are([value])}" for value in verdict.values)
+    group = f"{_group(verdict.group)} has {words.rows(verdict.rows)}{values}"
+    return f"left out by `{bare(verdict.clause)}`: {group}"
+
+
+def _are(values: Sequence[tuple[str, object]]) -> str:
+    return ", ".join(f"{bare(name)} is {_value(value)}" for name, value in values)
+
+
+@said.register
 def _(verdict: Unqualified) -> str:
-    many = len(verdict.values) > 1
-    values = ", ".join(f"{name if many else 'it'} is {_value(value)}" for name, value in verdict.values)
+    values = f"it is {_value(verdict.values[0][1])}" if len(verdict.values) == 1 else _are(verdict.values)
     first = f"; first is {_other(verdict.first)}" if verdict.first is not None else ""
     return f"left out by `{bare(verdict.clause)}`" + (f": {values}{first}" if values else "")
 

@@ -113,17 +113,17 @@ def existing(partials: pa.RecordBatch) -> pa.BooleanArray:
 
 def _value(call: AggregateCall, partials: pa.RecordBatch) -> pa.Array:
     if call.function == "count":
-        return partials.column(ROWS if call.argument is None else f"{call.name}.n")
+        return partials.column(ROWS if call.argument is None else call.partial("n"))
     if call.function in ("min", "max"):
-        found = partials.column(f"{call.name}.m")
+        found = partials.column(call.partial("m"))
         return _float(found).cast(call.type) if t.is_float(call.type) else found
-    total = partials.column(f"{call.name}.s")
+    total = partials.column(call.partial("s"))
     if call.function == "sum":
-        if f"{call.name}.n" in partials.schema.names:  # all values may have gone
-            none = pc.equal(partials.column(f"{call.name}.n"), 0)
+        if call.partial("n") in partials.schema.names:  # all values may have gone
+            none = pc.equal(partials.column(call.partial("n")), 0)
             total = pc.if_else(none, pa.scalar(None, total.type), total)
         return _fitting(total, call)
-    return _average(total, partials.column(f"{call.name}.n"), call)
+    return _average(total, partials.column(call.partial("n")), call)
 
 
 def _fitting(total: pa.Array, call: AggregateCall) -> pa.Array:

@@ -1,6 +1,6 @@
 """Partials: one row for each group, which can be merged with partials of further rows.
 
-    count   $a.n         sum   $a.s         avg   $a.s, $a.n         min, max   $a.m         all groups   $n
+    those of the calls (`model.partials`), and $n, the number of rows
 
 Law: partial(rows) = merge(partials of any division of the rows); merge is associative (sums of doubles up to
 rounding).
@@ -27,44 +27,22 @@ from joinlib.aggregate.keys import alike, hashes
 from joinlib.aggregate.pile import Pile
 from joinlib.arrays import I64
 from joinlib.expr import types as t
-from joinlib.model.bags import Bag, bag_of, bags_of, distinct_of
+from joinlib.model.bags import Bag, bags_of, distinct_of
 from joinlib.model.grouping import AggregateCall, Grouping
 from joinlib.model.inputs import HASH, WEIGHT
+from joinlib.model.partials import Step, steps_of, wide
 from joinlib.route import content
 
 _AT = "$at"
 ROWS = "$n"  # number of joined rows of the group
 _LARGE = 2**62  # sums of integers that must stay below this are computed in BIGINT
 
-Step = tuple[str, pa.DataType, str]  # a column of partials, its type, and the function that merges it
-
 
 @cache
 def steps(grouping: Grouping) -> tuple[Step, ...]:
     """Return the columns of partials that follow the keys."""
-    found = (step for call in grouping.calls for step in _steps(call, grouping.changes))
+    found = (step for call in grouping.calls for step in steps_of(call, grouping.changes))
     return ((ROWS, pa.int64(), "sum"), *found)
-
-
-def _steps(call: AggregateCall, changes: bool) -> Iterator[Step]:
-    if bag_of(call, changes) is not None:
-        return
-    if call.function in ("sum", "avg"):
-        yield f"{call.name}.s", _wide(call.source), "sum"
-    counted = call.function == "avg" or (call.function == "count" and call.argument is not None)
-    if counted or (call.function == "sum" and changes):
-        yield f"{call.name}.n", pa.int64(), "sum"
-    if call.function in ("min", "max"):
-        yield f"{call.name}.m", pa.int64() if t.is_float(call.source) else call.source, call.function
-
-
-def _wide(kind: pa.DataType) -> pa.DataType:
-    """Return the type in which values are summed."""
-    if t.is_float(kind):
-        return pa.float64()
-    if not t.is_decimal(kind):
-        return pa.decimal128(38, 0)
-    return pa.decimal128(38, kind.scale) if kind.precision <= 28 else pa.decimal256(76, kind.scale)
 
 
 @cache
@@ -104,7 +82,7 @@ def _weighted(
     weights = content.weights(rows)
     columns = {k.name: alike(rows.column(k.name)) for k in grouping.keys} | {ROWS: pa.array(counts)}
     for call in grouping.calls:
-        for name, kind, _ in _steps(call, grouping.changes):
+        for name, kind, _ in steps_of(call, grouping.changes):
             if call not in calls:
                 columns[name] = pa.nulls(rows.num_rows, kind)
             elif name.endswith(".n"):
@@ -133,7 +111,7 @@ def _weighed(value: pa.Array, weights: I64) -> pa.Array:
     exact = value.cast(pa.decimal128(38, 0)) if t.is_integer(value.type) else value
     exact = exact.cast(pa.decimal256(38, exact.type.scale))
     times = pa.array(weights).cast(pa.decimal256(19, 0))
-    return pc.multiply(exact, times).cast(_wide(value.type))
+    return pc.multiply(exact, times).cast(wide(value.type))
 
 
 def _first(name: str, function: str) -> tuple[str, str]:
@@ -145,7 +123,7 @@ def _values(call: AggregateCall, rows: pa.RecordBatch) -> dict[str, pa.Array]:
     if call.argument is None:
         return {}
     made: dict[str, Callable[[pa.Array], pa.Array]] = {"s": _summable, "n": lambda v: v, "m": comparable}
-    return {name: made[name[-1]](rows.column(call.argument)) for name, _, _ in _steps(call, False)}
+    return {name: made[name[-1]](rows.column(call.argument)) for name, _, _ in steps_of(call, False)}
 
 
 def _summable(value: pa.Array, times: int = 1) -> pa.Array:
@@ -153,7 +131,7 @@ def _summable(value: pa.Array, times: int = 1) -> pa.Array:
     if t.is_float(value.type):
         return value.cast(pa.float64())
     if t.is_decimal(value.type):
-        return value.cast(_wide(value.type))
+        return value.cast(wide(value.type))
     ends = pc.min_max(value).as_py().values()
     largest = max((abs(end) for end in ends if end is not None), default=0)
     return value.cast(pa.int64() if largest * len(value) * times < _LARGE else pa.decimal128(38, 0))

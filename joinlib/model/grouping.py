@@ -39,11 +39,17 @@ class AggregateCall:
     more: tuple[tuple[str, pa.DataType], ...] = ()  # columns after the argument: the y of min_by(x, y)
     distinct: bool = False  # each value of the group counts once
     fractions: tuple[float, ...] = ()  # of a percentile, from 0 to 1
+    kept: tuple[tuple[str, str], ...] = ()  # columns of other calls' partials that are read as its own
 
     @property
     def arguments(self) -> tuple[tuple[str, pa.DataType], ...]:
         """The columns of joined rows that it reads, with their types."""
         return () if self.argument is None else ((self.argument, self.source), *self.more)
+
+    def partial(self, kind: str) -> str:
+        """Return the column of partials that is its sum (s), its count of values (n) or its extreme (m)."""
+        own = f"{self.name}.{kind}"
+        return dict(self.kept).get(own, own)
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,12 @@ class Grouping:
     # None: groups are final when the inputs are closed; groups that come out at once are kept forever.
     release: Release | None = None
     changes: bool = False  # joined rows end with a weight, which may be negative
+    derived: tuple[AggregateCall, ...] = ()  # computed from what `calls` keep, as a checkpoint has it
+
+    @property
+    def every(self) -> tuple[AggregateCall, ...]:
+        """All calls that have a value."""
+        return (*self.calls, *self.derived)
 
     @property
     def eager(self) -> bool:
@@ -107,7 +119,7 @@ class Grouping:
     def asked(self) -> tuple[AggregateCall, ...]:
         """The calls whose values are read; others are kept, as a checkpoint has them."""
         read = self.read
-        return tuple(call for call in self.calls if call.name in read)
+        return tuple(call for call in self.every if call.name in read)
 
     @property
     def schema(self) -> pa.Schema:

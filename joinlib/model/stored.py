@@ -11,7 +11,20 @@ from itertools import pairwise
 from typing import Any
 
 Texts = tuple[str, ...]
-StoredGroups = Mapping[Texts, tuple[Texts, ...]]  # by the keys of groups: their aggregates, fewest first
+
+
+@dataclass(frozen=True, order=True)
+class StoredCalls:
+    """The aggregates of stored groups."""
+
+    count: int
+    of: Texts
+    changes: bool  # whether rows of the groups may be deleted, so that other partials are kept
+
+
+StoredGroups = Mapping[
+    Texts, tuple[StoredCalls, ...]
+]  # by the keys of groups: their aggregates, fewest first
 
 
 @dataclass(frozen=True)
@@ -66,12 +79,13 @@ def _equal(stage: Mapping[str, Any]) -> Iterator[frozenset[str]]:
 
 
 def _groups(stages: Sequence[Mapping[str, Any]]) -> StoredGroups:
-    found: defaultdict[Texts, set[Texts]] = defaultdict(set)
+    found: defaultdict[Texts, set[StoredCalls]] = defaultdict(set)
     read = read_stages(stages)
     for number, stage in enumerate(stages):
         if "groups" in stage and ("select" in stage or number not in read):
-            found[tuple(stage["groups"]["by"])].add(tuple(stage["groups"]["of"]))
-    return {keys: tuple(sorted(calls, key=lambda c: (len(c), c))) for keys, calls in found.items()}
+            calls, changes = tuple(stage["groups"]["of"]), stage["groups"].get("changes", False)
+            found[tuple(stage["groups"]["by"])].add(StoredCalls(len(calls), calls, changes))
+    return {keys: tuple(sorted(calls)) for keys, calls in found.items()}
 
 
 def stored_conditions(plan: Mapping[str, Any], last: bool = False) -> frozenset[str]:

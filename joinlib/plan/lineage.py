@@ -157,7 +157,7 @@ def _looked_up(lookup: Lookup, joined: Lineage) -> Lineage:
 
 def _groups(stage: GroupStage, read: Lineage) -> Lineage:
     grouping, known = stage.grouping, dict(read.columns)
-    for call in grouping.calls:
+    for call in grouping.every:
         known[call.name] = _as(Effect.AGGREGATION, _named([name for name, _ in call.arguments], known))
     keys = _as(Effect.GROUP_BY, _named([key.name for key in grouping.keys], known))
     rows = read.rows | keys | _as(Effect.FILTER, _values(grouping.having, known))

@@ -130,7 +130,7 @@ def _read(stage: AnyStage) -> dict[str, pa.DataType]:
     plans = (*stage.inputs, *(lookup.table for lookup in stage.lookups))
     kinds = {c.name: c.value.type for plan in plans for c in plan.columns}
     if isinstance(stage, GroupStage):
-        kinds |= {call.name: call.type for call in stage.grouping.calls}
+        kinds |= {call.name: call.type for call in stage.grouping.every}
     if isinstance(stage, OverStage):
         kinds |= {call.name: call.type for call in stage.over.calls}
     whole = _selects(stage)

@@ -25,6 +25,7 @@ from joinlib.plan.source import InputStatistics, SourceInput
 from joinlib.spec import ddl
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import JoinSettings, Spec, StreamJoin
+from joinlib.sql.mistakes import with_functions
 from joinlib.sql.reserved import RESERVED
 from joinlib.sql.text import composed, program
 
@@ -78,7 +79,7 @@ def _decide(join: JoinSettings, orders: Sequence[Shape | PathOrder] | None) -> D
 
 def _one(spec: Spec, inputs: Mapping[str, SourceInput], asked: JoinOptions, decide: Decide) -> Pipeline:
     text = composed(spec.sql, spec.views, spec.parameters)
-    with text.telling(), declaring(functions(spec)):
+    with text.telling(), declaring(functions(spec)), with_functions(text.sql):
         mode, key = spec.output.mode, spec.output.key
         return pipeline(text.sql, inputs, asked, mode=mode, key=key, decide=decide)
 
@@ -86,7 +87,7 @@ def _one(spec: Spec, inputs: Mapping[str, SourceInput], asked: JoinOptions, deci
 def _several(spec: Spec, inputs: Mapping[str, SourceInput], asked: JoinOptions, decide: Decide) -> Pipeline:
     modes = {name: OutputMode(output.mode, output.key) for name, output in spec.outputs.items()}
     text = program({name: o.sql for name, o in spec.outputs.items()}, spec.views, spec.parameters)
-    with text.telling(), declaring(functions(spec)):
+    with text.telling(), declaring(functions(spec)), with_functions(text.sql):
         return pipeline_of_several(text.sql, modes, inputs, asked, decide)
 
 

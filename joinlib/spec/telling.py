@@ -34,7 +34,9 @@ def telling_of(path: str | Path) -> Iterator[None]:
     except ConditionError:
         raise
     except SqlError as error:
-        raise SpecError(_of_sql(path, Document(text, KIND), error)) from error
+        file_of = Document(text, KIND)
+        told = [_of_sql(path, file_of, one, error.output) for one in (error, *error.more)]
+        raise SpecError("\n".join(told)) from error
     except SpecError as error:
         if str(error).startswith(f"{path}:"):
             raise
@@ -45,8 +47,8 @@ def _sql(output: str) -> Place:
     return ("spec", "outputs", output, "sql") if output else SQL
 
 
-def _of_sql(path: str | Path, document: Document, error: SqlError) -> str:
-    place = _text(error)
+def _of_sql(path: str | Path, document: Document, error: SqlError, output: str) -> str:
+    place = _text(error, output)
     name = ".".join(map(str, place))
     found = document.within(place, error.line, error.column) if error.line else None
     if found is None:
@@ -56,12 +58,12 @@ def _of_sql(path: str | Path, document: Document, error: SqlError) -> str:
     return f"{path}:{line}:{column}: {name}: {error.message}"
 
 
-def _text(error: SqlError) -> Place:
-    """Return the place of the text that an error is about."""
-    kind, _, output = error.view.partition(".")
-    if output:  # no view has a dot in its name
-        return _sql(output)
-    return ("spec", "views", kind) if kind else _sql(error.output)
+def _text(error: SqlError, output: str) -> Place:
+    """Return the place of the text that an error is about. output: the one that is planned."""
+    kind, _, own = error.view.partition(".")
+    if own:  # no view has a dot in its name
+        return _sql(own)
+    return ("spec", "views", kind) if kind else _sql(output)
 
 
 def _of_field(path: str | Path, document: Document, message: str, output: str) -> str:

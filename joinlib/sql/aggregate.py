@@ -6,7 +6,7 @@ SELECT DISTINCT a, b is GROUP BY a, b. Without GROUP BY all rows are one group. 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -20,7 +20,8 @@ from joinlib.expr.logic import Junction
 from joinlib.expr.nodes import Call, constant
 from joinlib.expr.packed import pack, unpack
 from joinlib.model.grouping import AggregateCall, Grouping, GroupKey
-from joinlib.model.stored import StoredGroups
+from joinlib.model.partials import computed_from
+from joinlib.model.stored import StoredCalls, StoredGroups
 from joinlib.sql.calls import Asked, aggregates, asked, is_call
 from joinlib.sql.compile import compile
 from joinlib.sql.parse import parse, place
@@ -57,7 +58,8 @@ def aggregated(
         raise scope.error("* with GROUP BY or aggregates is not supported; name the groups", star)
     plain = _grouped(select, scope)
     kept = stored.get(tuple(key.sql for key in plain.grouping.keys), ())
-    return next((found for calls in kept if (found := _keeping(select, scope, calls))), plain)
+    made = (_keeping(select, scope, calls, more=more) for more in (False, True) for calls in kept)
+    return next((found for found in made if found), plain)
 
 
 def _grouped(select: exp.Select, scope: Scope, first: Sequence[str] = ()) -> Grouped:
@@ -74,13 +76,23 @@ def _grouped(select: exp.Select, scope: Scope, first: Sequence[str] = ()) -> Gro
     return made.grouped(columns, None if having is None else made.condition(having.this, dict(columns)))
 
 
-def _keeping(select: exp.Select, scope: Scope, calls: Sequence[str]) -> Grouped | None:
-    """Return the groups of a SELECT with exactly these aggregates; None if it needs others, or a text says another."""
+def _keeping(select: exp.Select, scope: Scope, stored: StoredCalls, *, more: bool) -> Grouped | None:
+    """Return the groups of a SELECT with exactly these aggregates; None if it needs others, or a text says another.
+
+    more: others may be computed from what these keep.
+    """
     try:
-        found = _grouped(select, scope, calls)
+        found = _grouped(select, scope, stored.of)
     except SqlError:
         return None
-    return found if [call.sql for call in found.grouping.calls] == list(calls) else None
+    calls, others = found.grouping.calls[: stored.count], found.grouping.calls[stored.count :]
+    made = [computed_from(call, calls, stored.changes) for call in others]
+    derived = tuple(call for call in made if call is not None)
+    if tuple(call.sql for call in calls) != stored.of or len(derived) < len(others):
+        return None
+    if derived and not (more and calls):  # without an aggregate, groups may come out before they are final
+        return None
+    return replace(found, grouping=replace(found.grouping, calls=calls, derived=derived))
 
 
 def _distinct(select: exp.Select, scope: Scope, other: exp.Expr | None) -> Grouped:

@@ -16,6 +16,7 @@ from joinlib.model.stored import StoredColumns
 from joinlib.sql.depth import with_room
 from joinlib.sql.graph import Table
 from joinlib.sql.hints import taken
+from joinlib.sql.mistakes import told_together
 from joinlib.sql.parse import parse, parse_query
 from joinlib.sql.rewrite import trees
 from joinlib.sql.rewrite.block import Block, Kind
@@ -73,7 +74,8 @@ def _blocks(
     names.kept = _kept(stored)
     names.streams = frozenset(tables) - frozenset(lookups)
     tree = spoken(_plain(sql), sql, times, lookups)
-    found = names.results(tree) if several else {"": names.result(tree)}
+    with told_together(names.unknown):
+        found = names.results(tree) if several else {"": names.result(tree)}
     for definition in names.definitions.values():
         definition.query = rooted(definition.query, names)
     return Cutter(names).results({output: rooted(query, names) for output, query in found.items()})
@@ -85,7 +87,7 @@ def _kept(stored: StoredColumns) -> Mapping[str, list[str]]:
     for qualified in sorted(name for names in stored.inputs.values() for name in names):
         alias, _, name = qualified.partition(".")
         found[alias].append(name)
-    for text in (text for each in stored.groups.values() for calls in each for text in calls):
+    for text in (text for each in stored.groups.values() for calls in each for text in calls.of):
         with suppress(SqlError):  # then no aggregate is kept
             for column in trees.columns_in(parse(f"SELECT {text}")):
                 found[trees.owner(column)].append(trees.name_of(column))

@@ -148,6 +148,7 @@ def asked(node: exp.Expr, scope: Scope) -> Asked:
         found = replace(found, finish=_backwards(found.finish))
     if isinstance(node, exp.Filter):
         found = _filtered(found, node.expression.this, scope)
+    found = _typed(found, known[0])
     try:
         found = _packed(found)
         return replace(found, type=_type(known[0], found))
@@ -155,6 +156,30 @@ def asked(node: exp.Expr, scope: Scope) -> Asked:
         raise scope.error(f"{found.sql}: {error}", node) from error
 
 
+def _typed(found: Asked, name: str) -> Asked:
+    """Return the call with NULLs of the types that Spark gives them; what is one of them has no type, as they."""
+    kind = _OF_NULL.get(name, _OF_NULL.get(found.function))
+    void = [value.type == t.NULL for value in found.arguments]
+    if kind is None or not any(void) or (found.function == "count" and not found.distinct):
+        return found
+    arguments = tuple(cast(v, kind) if v.type == t.NULL else v for v in found.arguments)
+    one_of_them = void[0] and found.function in _CHOSEN and name not in _CONDITIONS
+    return replace(found, arguments=arguments, finish=_null if one_of_them else found.finish)
+
+
+def _null(_: Expr) -> Expr:
+    return constant(pa.scalar(None), "NULL")
+
+
+_CONDITIONS = ("bool_and", "bool_or")
+_CHOSEN = ("min", "max", "mode", *_BY)  # whose result is one of the values
+_OF_NULL: dict[str, pa.DataType] = {  # by what an aggregate is called, or computed by
+    **dict.fromkeys(("sum", "avg", "percentile", "percentile_approx", "percentile_disc"), t.DOUBLE),
+    **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp"), t.DOUBLE),
+    **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), t.INT),
+    **dict.fromkeys(("count", *_CONDITIONS, *_CHOSEN), t.BOOLEAN),
+    "listagg": t.STRING,
+}
 _DISTINCT = ("count", "sum", "avg", "min", "max", *_LISTS, "var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
 
@@ -364,7 +389,7 @@ def _type(name: str, found: Asked) -> pa.DataType:
 
 def _check_order(kind: pa.DataType) -> None:
     if kind == t.NULL:
-        raise SpecError(f"{t.name(kind)} has no order; take a part of it")
+        raise SpecError("its values have no type; write CAST(NULL AS ...)")
 
 
 def _as_number(kind: pa.DataType) -> str:

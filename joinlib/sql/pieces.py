@@ -37,9 +37,14 @@ class Composed:
         except SqlError as error:
             if not error.line:
                 raise
-            raise SqlError(error.message, *self.place(error.line, error.column)) from error
+            raise self._told(error) from error
         finally:
             _told.reset(before)
+
+    def _told(self, error: SqlError) -> SqlError:
+        view = (error.line, error.column, error.view)
+        place = self.place(error.line, error.column) if error.line else view
+        return SqlError(error.message, *place, tuple(map(self._told, error.more)))
 
     def place(self, line: int, column: int) -> tuple[int, int, str]:
         """Return the line, the column and the view (or output) where a place of the composed text was written."""

@@ -4,16 +4,20 @@ from sqlglot import exp
 
 from joinlib.expr import Expr
 from joinlib.expr import types as t
+from joinlib.expr.cast import cast
 from joinlib.sql.compile import compile
 from joinlib.sql.graph import Scan
 from joinlib.sql.scope import Scope, nearest
 from joinlib.sql.supported import written
 
 Named = tuple[str, Expr]
+RESULT = "result"  # marks the query whose rows are the result
 
 
 def select_list(select: exp.Select, scope: Scope) -> tuple[Named, ...]:
     """Return names and values of the output columns, with stars expanded.
+
+    NULLs in the result that have no type are texts; within a query they would change the type of what they meet.
 
     Raises:
         SqlError: if a column has no name or no type, or two have the same name.
@@ -21,7 +25,7 @@ def select_list(select: exp.Select, scope: Scope) -> tuple[Named, ...]:
     found: list[Named] = []
     seen: dict[str, str] = {}
     for item in select.expressions:
-        for name, value in _named(item, scope):
+        for name, value in _named(item, scope, result=bool(select.meta.get(RESULT))):
             if name.lower() in seen:
                 both = f"{seen[name.lower()]} and {value.sql}"
                 raise scope.error(f"two output columns are named {name}: {both}; {_fix(item, value)}", item)
@@ -36,11 +40,13 @@ def _fix(item: exp.Expr, value: Expr) -> str:
     return f"write {value.sql} AS another_name"
 
 
-def _named(item: exp.Expr, scope: Scope) -> list[Named]:
+def _named(item: exp.Expr, scope: Scope, *, result: bool) -> list[Named]:
     if (columns := starred(item, scope)) is not None:
         return columns
     value = compile(item.unalias(), scope)
     of_union = value.column is not None or item.unalias().meta.get("void")  # which gives it its type
+    if value.type == t.NULL and result:
+        value = cast(value, t.STRING)
     if value.type == t.NULL and not of_union:
         raise scope.error("an output column has no type; write CAST(NULL AS ...)", item)
     if not (t.is_nested(value.type) or t.name(value.type) in t.NAMES or t.is_decimal(value.type)):

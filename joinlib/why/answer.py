@@ -27,6 +27,7 @@ from joinlib.why.trace import Trace, stored_as
 from joinlib.why.verdict import Beyond, Counted, Fate, Found, Looked, ResultRow, RowGroup
 
 _GROUPS = "groups are shown with the rows that meet the condition and their partners; they may have others"
+_UNKNOWN = "the groups are more, or have more rows, than are looked at; name keys of groups in the condition, with AND"
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,6 @@ class _Question:
         self._progress = Progress(checkpoint, self._plan.pipeline)
         self._aliases = _aliases(document)
         self._entries = list(_entries(self._plan.pipeline, self._schemas, self._aliases))
-        self._check()
 
     def _check(self) -> None:
         """Check that each column of the condition is in some input, and that some input can be asked."""
@@ -97,6 +97,7 @@ class _Question:
 
     def looked(self) -> Iterator[Looked]:
         """Yield what was found in each input."""
+        self._check()
         for entry in self._entries:
             plan, missing = entry.plan, tuple(self._unknown(entry))
             if (part := self._part(entry)) is None:
@@ -110,8 +111,9 @@ class _Question:
         """Return the rows of the result, and notes."""
         rows, notes = list[ResultRow](), dict[str, None]()
         counted = dict[RowGroup, list[Counted]]()
+        every = self._every()
         for entry in self._entries:
-            part = self._part(entry)
+            part = self._part(entry) or every
             if part is None or (self._unknown(entry) and not self._of_output):
                 continue
             trace, _ = self._traced(entry, part)
@@ -123,10 +125,39 @@ class _Question:
                     counted.setdefault(verdict.group, []).append(verdict)
                 if isinstance(verdict, Beyond):
                     notes[f"rows of {entry.plan.source} are not followed where {verdict.what}"] = None
-        groups = [_of_group(of) for of in counted.values()]
-        if groups:
-            notes[_GROUPS] = None
+        if counted:
+            notes[_UNKNOWN if self._computed else _GROUPS] = None
+        groups = [] if self._computed else [_of_group(of) for of in counted.values()]
         return rows + groups, list(notes)
+
+    def _every(self) -> Expr | None:
+        """Return what asks an input for all rows, where the condition is only over columns that the query computes.
+
+        Raises:
+            ConditionError: Neither inputs nor outputs can be asked.
+        """
+        if not self._whole:
+            self._check()
+        for schema in self._outputs if self._whole else ():
+            condition(self._tree, self._text, {f.name: f.type for f in schema})
+        return None if any(map(self._part, self._entries)) else condition(parsed("TRUE"), "TRUE", {})
+
+    @cached_property
+    def _computed(self) -> bool:
+        """Whether a column of the condition is of no input."""
+        return bool(set.intersection(*({*self._unknown(entry)} for entry in self._entries)))
+
+    @property
+    def _outputs(self) -> list[pa.Schema]:
+        plan = self._plan.pipeline
+        return [plan.only(result).schema for result in plan.results]
+
+    @cached_property
+    def _whole(self) -> bool:
+        """Whether every output has all columns of the condition."""
+        return not any(
+            unknown(self._tree, dict.fromkeys(schema.names, pa.null())) for schema in self._outputs
+        )
 
     @cached_property
     def _of_output(self) -> bool:
@@ -135,9 +166,7 @@ class _Question:
         Raises:
             ConditionError: Neither it nor one input has.
         """
-        plan = self._plan.pipeline
-        schemas = [plan.only(result).schema for result in plan.results]
-        whole = not any(unknown(self._tree, dict.fromkeys(schema.names, pa.null())) for schema in schemas)
+        schemas, whole = self._outputs, self._whole
         if not whole and all(map(self._unknown, self._entries)):
             there = ", ".join(dict.fromkeys(name for schema in schemas for name in schema.names))
             raise ConditionError(

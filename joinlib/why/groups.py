@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,11 @@ import pyarrow as pa
 from joinlib.aggregate.groups import lowest_key, number
 from joinlib.aggregate.partial import Partials
 from joinlib.aggregate.unit import GroupUnit
+from joinlib.expr import Expr, ref
+from joinlib.expr.logic import conjuncts
 from joinlib.expr.packed import unpacked
 from joinlib.expr.rows import built
-from joinlib.model.grouping import Grouping, GroupKey
+from joinlib.model.grouping import AggregateCall, Grouping, GroupKey
 from joinlib.model.stage import GroupStage
 from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick
@@ -20,7 +23,7 @@ from joinlib.plan.explain.texts import bare
 from joinlib.route.content import weighted
 from joinlib.state.manifest import empty
 from joinlib.why.few import Few, whole
-from joinlib.why.verdict import RowGroup
+from joinlib.why.verdict import GroupRefused, RowGroup, Unqualified
 
 _SETS = {  # what a set operation asks of its groups
     "sum(in_left) > 0 AND sum(in_right) > 0": "INTERSECT",
@@ -71,3 +74,38 @@ def row_of_group(stage: GroupStage, few: Few) -> pa.Table:
         unit = GroupUnit(stage, 0, Path(folder), Tuning(), empty(1, len(stage.inputs)))
         made = pa.Table.from_batches(unit.run(0, blocks, ends), stage.emitted)
     return made.select(stage.schema.names)
+
+
+def refused(stage: GroupStage, told: Grouping, group: RowGroup, few: Few) -> GroupRefused | Unqualified:
+    """Return by which condition all rows of one group are left out, with what it reads of them.
+
+    told: the groups in the words of the text. As in the engine, the first condition that is not true decides.
+    """
+    assert stage.grouping.having is not None
+    if group.having in _SETS.values():
+        return Unqualified(group.having)
+    [row] = (read := _of_having(stage, few)).to_pylist() or [{}]
+    clause = next(one for one in conjuncts(stage.grouping.having) if not _true(one, read))
+    values = ((bare(call.sql), row[call.name]) for call in told.every if call.name in clause.columns)
+    return GroupRefused(group, len(few.origins), clause.sql, tuple(values))
+
+
+def _true(clause: Expr, row: pa.Table) -> bool:
+    """Return whether a condition is true for a row, which has no columns if none is read."""
+    [value] = clause.evaluate(row.column, 1).to_pylist()
+    return value is True
+
+
+def _read(grouping: Grouping) -> list[AggregateCall]:
+    """Return the aggregates that HAVING reads."""
+    read = grouping.having.columns if grouping.having is not None else ()
+    return [call for call in grouping.every if call.name in read]
+
+
+def _of_having(stage: GroupStage, few: Few) -> pa.Table:
+    """Return what HAVING reads of one group: keys and aggregates, but nothing of the select list."""
+    grouping = stage.grouping
+    keys = ((key.name, ref(key.name, key.type)) for key in grouping.keys)
+    calls = ((call.name, ref(call.name, call.type)) for call in _read(grouping))
+    asked = replace(stage, grouping=replace(grouping, having=None, select=(*keys, *calls)))
+    return row_of_group(asked, few)

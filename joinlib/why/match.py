@@ -33,6 +33,7 @@ from joinlib.why.verdict import (
     SourceRow,
     TooFar,
     Unmatched,
+    Values,
     Verdict,
     Waiting,
 )
@@ -218,11 +219,18 @@ class Matching:
             kept = few.where(few.truth(clause))
 
             def failed(few: Few, at: int, clause: Expr = clause) -> Verdict:
-                return Unmatched(self._other_of(few, at), clause.sql)
+                return Unmatched(self._other_of(few, at), clause.sql, self._made_values(clause, few, at))
 
             self._lose(few, kept, failed, self.lost if noted is None else noted)
             few = kept
         return few
+
+    def _made_values(self, clause: Expr, few: Few, at: int) -> Values:
+        """Return the values that a condition reads of rows that an earlier stage has made: nothing else shows them."""
+        inputs = self.level.inputs
+        made = {name for plan in inputs if plan.upstream is not None for name in plan.schema.names}
+        names = [name for name in clause.columns if name in made]
+        return tuple((_said(inputs, name), few.rows.column(name)[at].as_py()) for name in names)
 
     def _lose(self, before: Few, after: Few, say: Say, noted: dict[int, Verdict] | None = None) -> None:
         """Note of the asked rows that were there before and are not after why that is."""

@@ -4,21 +4,14 @@ u: a.x, NULL, a.k, a.at, FALSE        left side
    NULL, b.y, b.k, b.at, TRUE         right side; its last row before one of the left side is that one's partner
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sqlglot import exp
-
-from joinlib.errors import SqlError
 from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import OverStage
-from joinlib.plan.explain.asof import asof
-from joinlib.sql.condition import parsed
-from joinlib.sql.rewrite import trees
-from joinlib.sql.supported import written
+from joinlib.plan.explain.asof import asof, clause_of
 
-_SIDE, _RIGHT, _NULL = "$right", "right", "NULL"
+_SIDE = "$right"
 
 
 @dataclass(frozen=True)
@@ -45,7 +38,7 @@ def asof_of(plain: OverStage, told: OverStage, shown: Callable[[InputPlan], str]
     }
     time, first = plain.over.calls[0].order
     inner = any(call.arguments[0][0] == call.condition for call in plain.over.calls)
-    clause = _clause(told.over.qualify.sql if told.over.qualify is not None else "", sides)
+    clause = clause_of(told.over.qualify.sql if told.over.qualify is not None else "", sides)
     where = f"{'after' if time.descending else 'before'} it{', or of its time' if first.descending else ''}"
     return AsOf(sides[False][0], sides[True][0], inner, where, clause)
 
@@ -54,22 +47,3 @@ def _map(given: InputPlan) -> Mapping[str, str]:
     """Return the expressions of a side by the names that both sides have."""
     maps = ({name: value.sql for name, value in step.columns} for step in given.maps)
     return next((known for known in maps if _SIDE in known), {})
-
-
-def _clause(qualify: str, sides: Mapping[bool, tuple[str, Mapping[str, str]]]) -> str:
-    """Return the conditions of QUALIFY that are the query's, over the columns of the sides; nothing if they are not SQL."""
-    try:
-        parts = trees.ands(parsed(qualify)) if qualify else []
-        own = [part for part in parts if _RIGHT not in {c.name for c in part.find_all(exp.Column)}]
-        text = " AND ".join(written(part.transform(lambda node: _column(node, sides))) for part in own)
-        return re.sub(r"\bINTERVAL '(\d+)'", r"INTERVAL \1", text)
-    except SqlError:
-        return ""
-
-
-def _column(node: exp.Expr, sides: Mapping[bool, tuple[str, Mapping[str, str]]]) -> exp.Expr:
-    if not isinstance(node, exp.Column):
-        return node
-    alias, known = sides[sides[True][1].get(node.name, _NULL) != _NULL]
-    value = known.get(node.name, node.name)
-    return exp.column(value, table=alias) if value.isidentifier() else parsed(value)

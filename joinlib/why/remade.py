@@ -19,7 +19,7 @@ from joinlib.plan.explain.texts import bare
 from joinlib.plan.explain.words import spoken
 from joinlib.why.dead import Dead
 from joinlib.why.few import Few, Origin, concat, made_of
-from joinlib.why.groups import groups, having, released, row_of_group
+from joinlib.why.groups import groups, refused, released, row_of_group
 from joinlib.why.incoming import Incoming
 from joinlib.why.nearest import AsOf, asof_of
 from joinlib.why.node import Level
@@ -132,7 +132,7 @@ class Remade:
             return Few(stage.schema.empty_table(), ())
         row = row_of_group(stage, members)
         if not row.num_rows and grouping.having is not None:
-            self.say(own, Unqualified(having(self._told(level))))
+            self.say(own, refused(stage, self._told(level), group, members))
         return Few(row, (origin,) * row.num_rows)
 
     def counted(self, level: Level, grouping: Grouping, few: Few, asked: Asked) -> None:

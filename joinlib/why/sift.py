@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.errors import SpecError
+from joinlib.expr import Expr
 from joinlib.expr.logic import conjuncts
 from joinlib.model.inputs import WEIGHT, InputPlan
 from joinlib.model.maps import Map
 from joinlib.route.maps import columns_of, mapped
 from joinlib.why.few import Few, Origin, table, whole
-from joinlib.why.verdict import Filtered, KeyIsNull, Verdict
+from joinlib.why.verdict import Filtered, KeyIsNull, Values, Verdict
 
 NO_ELEMENT = "the list of which each element is a row has none"
 
@@ -41,7 +42,7 @@ def sift(plan: InputPlan, rows: pa.Table, origins: Sequence[Origin]) -> Sifted:
     batch = _positioned(rows)
     lost: list[Dropped] = []
     for step in plan.maps:
-        batch, gone = _mapped(step, batch)
+        batch, gone = _mapped(plan, step, batch)
         lost += [Dropped(origins[at], verdict, {}) for at, verdict in gone.items()]
     names = [f"{plan.alias}.{n}" if f"{plan.alias}.{n}" in _read(plan) else n for n in batch.schema.names]
     few = Few(
@@ -50,13 +51,15 @@ def sift(plan: InputPlan, rows: pa.Table, origins: Sequence[Origin]) -> Sifted:
     for clause in conjuncts(plan.filter) if plan.filter is not None else ():
         passing = few.truth(clause)
         failed = few.where([not one for one in passing])
-        lost += _lost(plan, failed, Filtered(clause.sql))
+        verdicts = [Filtered(clause.sql, values) for values in _made_values(plan, clause, failed.rows)]
+        lost += _lost(plan, failed, verdicts)
         few = few.where(passing)
     kept = _stored(plan, few)
     if plan.keys and not plan.keep_null_keys and not plan.null_is_value:
         whole = [None not in key for key in kept.values(plan.keys)]
         columns = tuple(c.value.sql for c in plan.columns if c.name in plan.keys)
-        lost += _lost(plan, few.where([not one for one in whole]), KeyIsNull(columns))
+        keyless = few.where([not one for one in whole])
+        lost += _lost(plan, keyless, [KeyIsNull(columns)] * len(keyless.origins))
         kept = kept.where(whole)
     return Sifted(kept, tuple(lost))
 
@@ -93,14 +96,15 @@ def _positioned(rows: pa.Table) -> pa.RecordBatch:
     return whole(rows.append_column(WEIGHT, pa.array(np.arange(rows.num_rows))))
 
 
-def _mapped(step: Map, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, Verdict]]:
+def _mapped(plan: InputPlan, step: Map, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, Verdict]]:
     """Return what a map makes of rows, and by position why others go."""
     gone: dict[int, Verdict] = {}
     before = set(batch.column(WEIGHT).to_pylist())
     clauses = conjuncts(step.filter) if step.filter is not None else []
     for clause in clauses:
         left = set(mapped(batch, (replace(step, filter=clause),)).column(WEIGHT).to_pylist())
-        gone |= {at: Filtered(clause.sql) for at in before - left - gone.keys()}
+        values = dict(zip(batch.column(WEIGHT).to_pylist(), _made_values(plan, clause, batch), strict=True))
+        gone |= {at: Filtered(clause.sql, values[at]) for at in before - left - gone.keys()}
     after = mapped(batch, (step,))
     rest = before - set(after.column(WEIGHT).to_pylist()) - gone.keys()
     return after, gone | dict.fromkeys(rest, Filtered(NO_ELEMENT))
@@ -111,7 +115,15 @@ def _stored(plan: InputPlan, few: Few) -> Few:
     return Few(table(columns, few.rows.num_rows), few.origins)
 
 
-def _lost(plan: InputPlan, few: Few, verdict: Verdict) -> list[Dropped]:
+def _made_values(plan: InputPlan, clause: Expr, rows: pa.Table | pa.RecordBatch) -> list[Values]:
+    """Return for each row the values that a condition reads, if an earlier stage has made them: nothing else shows them."""
+    names = clause.columns if plan.upstream is not None else ()
+    columns = [rows.column(name).to_pylist() for name in names]
+    values = zip(*columns, strict=True) if names else [()] * rows.num_rows
+    return [tuple(zip(names, row, strict=True)) for row in values]
+
+
+def _lost(plan: InputPlan, few: Few, verdicts: Sequence[Verdict]) -> list[Dropped]:
     """Return rows as lost, with what they would have stored if that can be computed."""
     if not few.origins:
         return []
@@ -119,7 +131,7 @@ def _lost(plan: InputPlan, few: Few, verdict: Verdict) -> list[Dropped]:
         rows = _stored(plan, few).rows.to_pylist()
     except SpecError:  # the clause has kept the engine from computing it as well
         rows = [{} for _ in few.origins]
-    return [Dropped(origin, verdict, row) for origin, row in zip(few.origins, rows, strict=True)]
+    return [Dropped(*one) for one in zip(few.origins, verdicts, rows, strict=True)]
 
 
 def _array(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+Values: TypeAlias = tuple[tuple[str, object], ...]  # by what the SQL calls them
+
 
 @dataclass(frozen=True)
 class SourceRow:
@@ -23,6 +25,7 @@ class Filtered:
     """A condition of the query on this input alone is false or NULL."""
 
     clause: str
+    values: Values = ()  # of the columns that it reads, where they are of rows that an earlier stage has made
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,7 @@ class Unmatched:
 
     partner: SourceRow | None
     clause: str
+    values: Values = ()  # that it reads of rows that an earlier stage has made
 
 
 @dataclass(frozen=True)
@@ -181,11 +185,21 @@ class TooLate:
 
 
 @dataclass(frozen=True)
+class GroupRefused:
+    """A condition on its group is false or NULL: of HAVING, or of a query that reads the groups."""
+
+    group: RowGroup
+    rows: int  # that count in it
+    clause: str
+    values: Values  # of the aggregates that it reads
+
+
+@dataclass(frozen=True)
 class Unqualified:
-    """A condition on its window functions, or on its group, is false or NULL."""
+    """A condition on its window functions, or that of a set operation, is false or NULL."""
 
     clause: str
-    values: tuple[tuple[str, object], ...] = ()  # of the window functions, as the SQL has them
+    values: Values = ()  # of the window functions
     first: SourceRow | None = None  # the first row of its partition; None: it is that
 
 
@@ -270,6 +284,7 @@ Verdict: TypeAlias = (
     | Counted
     | InGroup
     | TooLate
+    | GroupRefused
     | Unqualified
     | NoNearest
     | NotNearest

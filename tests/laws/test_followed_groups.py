@@ -8,6 +8,7 @@ DuckDB answers after each batch. Aggregates go, come back and change places; som
 """
 
 import datetime as dt
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -218,15 +219,63 @@ def runs(
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", SOURCES)
 def test_changes_of_groups(name: str, seed: int) -> None:
-    draw, deleted = Random(f"{name} {seed}"), name == "deleted"
-    asked = drawn(draw, name)
+    draw = Random(f"{name} {seed}")
+    goes_on(name, draw, drawn(draw, name), seed)
+
+
+OTHERS = {  # what is stored, and what is asked for then: other aggregates that are computed from the same
+    "a mean": ("sum({}v), count({}v)", "avg({}v)"),
+    "a mean beside": ("min({}v), count({}v), sum({}v)", "avg({}v) + 1, min({}v), sum({}v)"),
+    "of a mean": ("avg({}v)", "sum({}v), count({}v), count(*)"),
+    "of decimals": ("sum({}m), count({}m)", "avg({}m), count(*)"),
+    "of a mean of decimals": ("max({}s), avg({}m)", "count({}m), sum({}m)"),
+    "of doubles": ("sum({}x), count({}x)", "avg({}x)"),
+    "of some": (
+        "sum({}v) FILTER (WHERE {}x < 1), count({}v) FILTER (WHERE {}x < 1)",
+        "avg({}v) FILTER (WHERE {}x < 1), count(*)",
+    ),
+    "of different ones": ("avg(DISTINCT {}v), avg({}v)", "sum(DISTINCT {}v), count(DISTINCT {}v), sum({}v)"),
+    "percentiles": ("median({}v), var_pop({}v)", "stddev_pop({}v), count(*), median({}v)"),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("others", OTHERS)
+def test_others_are_computed_from_what_is_kept(name: str, others: str) -> None:
+    """They go on, and come back."""
+    source, by, of = SOURCES[name]
+    first, then = (
+        Asked(
+            source,
+            by,
+            tuple((f"c{at}", c.replace("{}", of)) for at, c in enumerate(re.split(", (?=[a-z])", calls))),
+        )
+        for calls in OTHERS[others]
+    )
+    goes_on(name, Random(f"{name} {others}"), [first, then, first], 0)
+
+
+@pytest.mark.parametrize("column", ["v", "m"])
+def test_sums_over_rows_that_may_be_deleted_know_their_count(column: str) -> None:
+    """So that they are NULL when the last value has gone."""
+    source, by, _ = SOURCES["deleted"]
+    first, then = (
+        Asked(source, by, tuple((f"c{at}", f"{call}({column})") for at, call in enumerate(calls)))
+        for calls in (["sum"], ["avg", "count"])
+    )
+    goes_on("deleted", Random(column), [first, then, first], 0)
+
+
+def goes_on(name: str, draw: Random, asked: Sequence[Asked], seed: int) -> None:
+    """Queries over one source follow each other, and each gives what it must."""
+    deleted = name == "deleted"
     with own_folder() as folder:
         world = World(folder, draw, "ab" if name in ("join", "left", "union") else "a", deleted)
         told, last = Counter[Row](), 0
         for at, batch in runs(folder, [one.sql for one in asked], "changelog", deleted, seed):
             if at != last:
                 since = world.answer(asked[at].sql, CUTS[last])
-                if set(asked[at].names) < set(asked[last].names):
+                if set(asked[at].columns) < set(asked[last].columns):
                     assert dropped(told, asked[last], asked[at]) == since
                 told, last = since, at
             answers(told, folder, batch, world, asked[at].sql)
@@ -260,7 +309,7 @@ WINDOWS = {  # for the product and for DuckDB, each with where a window begins; 
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_come_out_by_the_query_that_runs_when_they_are_final(name: str, seed: int) -> None:
     """Here HAVING and the select list over the same aggregates change too."""
-    draw, (source, start, theirs, begin, size) = Random(f"{name} {seed}"), WINDOWS[name]
+    draw = Random(f"{name} {seed}")
     calls = [call.replace("{}", "") for call in draw.sample(CALLS, draw.randint(2, 6))]
     some = draw.sample(calls, draw.randint(1, len(calls) - 1))
     lists = [calls, [*some, f"coalesce(CAST({some[0]} AS STRING), 'none')"], calls[::-1]]
@@ -268,6 +317,31 @@ def test_windows_come_out_by_the_query_that_runs_when_they_are_final(name: str, 
     having = [
         text if calls[0] in one or "k = 1" in text else "" for one, text in zip(lists, having, strict=True)
     ]
+    come_out(name, draw, lists, having, seed)
+
+
+COMPUTED = {
+    "of sums": (["sum(v)", "count(v)", "sum(x)"], ["avg(v)", "sum(x)"], " HAVING avg(v) > 1"),
+    "of means": (
+        ["avg(x)", "avg(m)"],
+        ["sum(x)", "count(x)", "count(m)"],
+        " HAVING sum(m) <> 1 AND count(*) > 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("computed", COMPUTED)
+def test_windows_come_out_with_what_is_computed_from_others(name: str, computed: str) -> None:
+    first, then, having = COMPUTED[computed]
+    come_out(name, Random(f"{name} {computed}"), [first, then, first], ["", having, ""], 1)
+
+
+def come_out(
+    name: str, draw: Random, lists: Sequence[Sequence[str]], having: Sequence[str], seed: int
+) -> None:
+    """Queries over the same windows follow each other; each window comes out by that which runs when it is final."""
+    source, start, theirs, begin, size = WINDOWS[name]
 
     def query(at: int, source: str, start: str) -> str:
         items = ", ".join(f"{call} AS c{n}" for n, call in enumerate(lists[at]))

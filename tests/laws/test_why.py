@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,6 +19,7 @@ from joinlib.why.scan import TooMany
 from joinlib.why.verdict import (
     Counted,
     Found,
+    GroupRefused,
     Late,
     Replaced,
     SourceRow,
@@ -180,6 +182,44 @@ def test_a_row_counts_once_in_each_of_its_groups(
     count = Counter(naive(*(value for _, value in group.keys), n) for group, n in groups.items())
     assert count == Counter({naive(*row[:keys], row[-1]): n for row, n in found.result.items()})
     assert counted
+
+
+HAVING = {  # the groups, and what leaves some of them out
+    "count": ("count(*) AS n", "count(*) > 4"),
+    "sum": ("sum(o.amount) AS s", "sum(o.amount) < 90"),
+    "two": ("count(*) AS n", "min(o.amount) > 2 AND max(o.amount) - min(o.amount) < 40"),
+    "distinct": ("count(DISTINCT o.order_id) AS d", "count(DISTINCT o.order_id) > 2"),
+}
+READ_OF = {
+    "count": "count(*)",
+    "sum": "sum(o.amount)",
+    "distinct": "count(DISTINCT o.order_id)",
+    "two": "min(o.amount)",
+}
+
+
+@pytest.mark.parametrize("name", HAVING)
+def test_groups_that_are_left_out_are_told_with_their_values(name: str) -> None:
+    """Each group that DuckDB leaves out, with its count of rows and what the condition reads; and no other."""
+    columns, condition = HAVING[name]
+    of = "FROM orders o GROUP BY o.customer, o.amount % 2"
+    drawn = given(random.Random(f"having {name}"), 200)
+    found = told(
+        f"SELECT o.customer AS c, o.amount % 2 AS m, {columns} {of} HAVING {condition}", drawn, changing=True
+    )
+    refused = {v for verdicts in found.said[0] for v in verdicts if isinstance(v, GroupRefused)}
+    cells = (row.split(",")[:3] for file in drawn["orders"] for row in file)
+    rows = [tuple(int(cell) if cell else None for cell in row) for row in cells]
+    with duckdb.connect() as database:
+        database.execute("CREATE TABLE orders (order_id BIGINT, customer BIGINT, amount BIGINT)")
+        database.executemany("INSERT INTO orders VALUES (?, ?, ?)", rows)
+        out = database.execute(
+            f"SELECT o.customer, o.amount % 2, count(*), {READ_OF[name]} {of} HAVING NOT coalesce({condition}, FALSE)"
+        ).fetchall()
+    of_groups = {tuple(v for _, v in one.group.keys): (one.rows, dict(one.values)) for one in refused}
+    assert {keys: rows for keys, (rows, _) in of_groups.items()} == {row[:2]: row[2] for row in out}
+    assert all(of_groups[row[:2]][1][READ_OF[name]] == row[3] for row in out)
+    assert len(out) > 1
 
 
 RANKED = "row_number() OVER (PARTITION BY {0}.customer ORDER BY {0}.at{1})"

@@ -69,6 +69,31 @@ QUERIES = {
     "a subquery in ON of a join whose columns nobody reads": (
         "SELECT r.id FROM r LEFT JOIN s ON s.x IN (SELECT x FROM u) AND r.k = 1"
     ),
+    "IN of several values in CASE": (
+        "SELECT r.id, CASE WHEN (r.k, r.x) IN (SELECT s.k, s.x FROM s) THEN 1"
+        " WHEN (r.k, r.x) NOT IN (SELECT u.k, u.x FROM u WHERE u.id > 12) THEN 2 ELSE 0 END AS c FROM r"
+    ),
+    "IN of several values under OR and NOT": (
+        "SELECT r.id FROM r WHERE r.x = 1 AND r.s IS NULL OR (r.k, r.x) NOT IN (SELECT s.k, s.x FROM s WHERE s.id < 4)"
+        " AND NOT ((r.k, r.s) IN (SELECT u.k, u.s FROM u WHERE u.id < 4) AND r.x > 0)"
+    ),
+    "IN of several values of the same group": (
+        "SELECT r.id, CASE WHEN (r.k, r.x) NOT IN (SELECT s.k, s.x FROM s WHERE s.s = r.s) THEN 1 ELSE 0 END AS c FROM r"
+    ),
+    "IN of several values over groups": (
+        "SELECT r.id FROM r WHERE r.x = 0 OR (r.k, r.x) NOT IN (SELECT s.k, max(s.x) FROM s GROUP BY s.k)"
+    ),
+    "lists under NOT and CASE": (
+        "SELECT id, CASE WHEN k NOT IN (1, NULL) THEN 1 WHEN k IN (0, NULL) THEN 2 ELSE 0 END AS c, x NOT IN (1, 2) AS d FROM r"
+        " WHERE NOT (k IN (1, 2) AND s = 'a')"
+    ),
+    "NULLs that nothing gives a type": "SELECT NULL AS z, id, CASE WHEN x > 1 THEN NULL END AS y FROM r",
+    "aggregates of NULL": (
+        "SELECT k, max(NULL) AS a, coalesce(min(NULL), 1) AS b, sum(NULL) AS c, count(NULL) AS d, count(DISTINCT NULL) AS e,"
+        " bool_or(NULL) AS f, max_by(NULL, x) AS g, max_by(x, NULL) AS h, any_value(NULL) FILTER (WHERE x > 1) AS i, median(NULL) AS j,"
+        " stddev(NULL) AS l FROM r GROUP BY k HAVING max(NULL) IS NULL"
+    ),
+    "an average of NULL": "SELECT avg(NULL) AS a, bit_and(NULL) AS b, mode(NULL) AS c, corr(NULL, x) AS d FROM r",
     "cubes": (
         "SELECT k, s, grouping(k) AS g, count(DISTINCT x) AS n, sum(x) FILTER (WHERE x > 1) AS t FROM r GROUP BY CUBE (k, s)"
     ),

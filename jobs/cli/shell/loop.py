@@ -97,11 +97,13 @@ class Prompt:
 
 
 def told(error: StreamJoinError, sql: str) -> str:
-    """Return the mistake, below the line of the SQL where it is."""
+    """Return the mistakes, each below the line of the SQL where it is."""
     if not isinstance(error, SqlError) or not error.line or error.view:
         return str(error)
-    line = sql.split("\n")[error.line - 1]
-    return f"{line}\n{' ' * (error.column - 1)}^\n{error.message}"
+    lines = sql.split("\n")
+    return "\n".join(
+        f"{lines[one.line - 1]}\n{' ' * (one.column - 1)}^\n{one.message}" for one in (error, *error.more)
+    )
 
 
 def piped(source: TextIO) -> Iterator[str]:

@@ -154,7 +154,7 @@ def _project(stage: Stage) -> str:
 
 def _group(stage: GroupStage) -> Iterator[str]:
     alias = stage.inputs[0].alias
-    by, calls = by_keys(stage.grouping, alias), [plain(c.sql, alias) for c in stage.grouping.calls]
+    by, calls = by_keys(stage.grouping, alias), [plain(c.sql, alias) for c in stage.grouping.every]
     yield f"group by {by}:" if by and calls else f"distinct {by}" if by else "aggregate:"
     if calls:
         yield ", ".join(calls)

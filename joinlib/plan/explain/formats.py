@@ -17,6 +17,7 @@ from joinlib.model.stage import (
     Stage,
     selected,
 )
+from joinlib.plan.explain.asof import asof, in_sides
 from joinlib.plan.explain.paths import path
 from joinlib.plan.explain.pipeline import explain
 from joinlib.plan.explain.stage import TITLES, classes, named
@@ -71,7 +72,10 @@ def _done(stage: AnyStage) -> Iterator[str]:
     """Say what a stage does, a line for each operator."""
     if isinstance(stage, GroupStage):
         yield f"groups by {', '.join(k.sql for k in stage.grouping.keys) or 'nothing'}"
-        yield from (call.sql for call in stage.grouping.calls)
+        yield from (call.sql for call in stage.grouping.every)
+    elif isinstance(stage, OverStage) and (joined := asof(stage)):
+        yield joined
+        yield from (call.sql for call in in_sides(stage).over.calls)
     elif isinstance(stage, OverStage):
         yield f"over {', '.join(stage.over.partition) or 'all rows'}"
         yield from (call.sql for call in stage.over.calls)

@@ -9,7 +9,7 @@ from joinlib.model.grouping import Grouping
 from joinlib.model.panes import panes_of
 from joinlib.model.stage import GroupStage, Pipeline, Stage
 from joinlib.plan.explain.stateful import CLOSED, settled, told
-from joinlib.plan.explain.texts import KEPT, bare
+from joinlib.plan.explain.texts import FROM_KEPT, KEPT, bare
 from joinlib.plan.explain.words import plain
 from joinlib.spec.duration import text as duration
 
@@ -40,6 +40,8 @@ def _groups(plan: Pipeline, stage: GroupStage) -> Iterator[str]:
     for call in grouping.calls:
         kept = "" if {call.name, call.sql} & grouping.read else f": {KEPT}"
         yield f"of      {call.sql} {name(call.type)}{kept}"
+    for call in grouping.derived:
+        yield f"of      {call.sql} {name(call.type)}: {FROM_KEPT}"
     if grouping.having is not None:
         yield f"having  {bare(grouping.having.sql)}"
     yield f"phase 1 {_makers(plan, stage)} one partial for each group and batch{_by_panes(stage)}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from joinlib.expr.types import name
 from joinlib.model.over import Over
 from joinlib.model.stage import OverStage
-from joinlib.plan.explain.asof import asof
+from joinlib.plan.explain.asof import asof, in_sides
 from joinlib.plan.explain.stateful import CLOSED, settled, told
 from joinlib.plan.explain.texts import bare
 from joinlib.plan.explain.words import plain
@@ -40,7 +40,23 @@ def ranked(stage: OverStage, reader: str) -> str:
     """Describe the stage in several lines."""
     if stage.over.present is not None:
         return told(stage, "Rows of a time", _present(stage.over.present), reader)
+    if joined := asof(stage):
+        stage = in_sides(stage)
+        return told(stage, "As-of join", _nearest(stage, joined), reader)
     return told(stage, "Window functions", _lines(stage), reader)
+
+
+def _nearest(stage: OverStage, joined: str) -> Iterator[str]:
+    """Describe an as-of join, of which the right side has at most one row for each of the left."""
+    what, _, on = joined.partition(" on ")
+    yield f"join    {what}"
+    yield f"on      {on}, the nearest"
+    for call in stage.over.calls:
+        yield f"takes   {call.sql} {name(call.type)}"
+    if stage.over.qualify is not None:
+        yield f"only    {stage.over.qualify.sql}"
+    yield f"out     {_moment(stage.over)}"
+    yield f"keeps   {_kept(stage.over)}"
 
 
 def _present(present: tuple[str | None, str | None]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from joinlib.expr import Expr
 
 KEPT = "kept, as the checkpoint has it"  # and read by nobody
+FROM_KEPT = "computed from what is kept, as the checkpoint has it"
 Say = Callable[[str], str]
 QUOTED = r"'(?:[^'\\]|\\.|'')*'"
 

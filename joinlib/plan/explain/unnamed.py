@@ -96,7 +96,7 @@ def _said(columns: Columns, known: Texts) -> Columns:
 
 
 def _calls(stage: AnyStage) -> Texts:
-    calls = stage.grouping.calls if isinstance(stage, GroupStage) else ()
+    calls = stage.grouping.every if isinstance(stage, GroupStage) else ()
     return {f"$a{at}": call.sql for at, call in enumerate(calls)}
 
 

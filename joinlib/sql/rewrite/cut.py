@@ -20,6 +20,7 @@ from joinlib.sql.rewrite.prune import pruned
 from joinlib.sql.rewrite.sets import as_groups, flat
 from joinlib.sql.rewrite.subqueries import without_subqueries
 from joinlib.sql.rewrite.windows import windows_below
+from joinlib.sql.select import RESULT
 
 
 class Cutter:
@@ -37,6 +38,7 @@ class Cutter:
             if not self.made or self.made[-1].name != name:
                 raise AssertionError("the last block is the result")
             self.made[-1] = replace(self.made[-1], output=output)
+            self.made[-1].query.meta[RESULT] = True
         return pruned(tuple(self.made), self.names.kept)
 
     def rows(self, query: trees.Query, title: str, final: bool = False) -> str:

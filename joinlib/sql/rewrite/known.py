@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from joinlib.errors import SqlError
 from joinlib.sql.rewrite import trees
 from joinlib.sql.scope import nearest
 from joinlib.sql.supported import written
@@ -25,6 +26,7 @@ class Offered:
     columns: tuple[str, ...]
     called: tuple[str, ...] = ()  # as the text calls them, if two may have one name
     twice: frozenset[str] = frozenset()  # lower-case names that several values have
+    open: bool = False  # it is unknown, or has all columns of something unknown: any column may be named
 
     @staticmethod
     def of(query: exp.Expr) -> "Offered":
@@ -38,14 +40,16 @@ class Offered:
         same = not isinstance(query, exp.SetOperation)
         several = [n.lower() for n in called]
         twice = {n for n, v in values.items() if len(v) > 1 or (not same and several.count(n) > 1)}
-        return Offered(tuple(trees.output_names(query)), called, frozenset(twice))
+        return Offered(
+            tuple(trees.output_names(query)), called, frozenset(twice), bool(first.meta.get("open"))
+        )
 
     def find(self, name: str) -> str | None:
         """The column of that name in any case, preferring an exact match."""
         exact = [c for c in self.columns if c == name] or [
             c for c in self.columns if c.lower() == name.lower()
         ]
-        return exact[0] if exact else None
+        return exact[0] if exact else name if self.open else None
 
 
 @dataclass
@@ -83,6 +87,7 @@ class Known:
     hidden: dict[str, str] = field(default_factory=dict)  # name -> why it cannot be named any more
     merged: dict[str, Merged] = field(default_factory=dict)  # columns of USING, by lower-case name
     groups: list["_Group"] = field(default_factory=list)  # joins in parentheses
+    open: bool = False  # a star stands for columns of something unknown
 
     # FROM
 
@@ -140,10 +145,14 @@ class Known:
             by_case = {n.lower(): n for n in names.tables}
             if node.args.get("db") or name.lower() not in by_case:
                 full = ".".join(p.name for p in node.parts)
-                raise names.error(f"there is no input {full}{nearest(name, self._every_input())}", node)
-            found = name if name in names.tables else by_case[name.lower()]
-            rows = Offered(tuple(names.tables[found]))
-            names.read.append(found)
+                names.unknown.append(
+                    names.error(f"there is no input {full}{nearest(name, self._every_input())}", node)
+                )
+                found, rows = name, Offered((), open=True)
+            else:
+                found = name if name in names.tables else by_case[name.lower()]
+                rows = Offered(tuple(names.tables[found]))
+                names.read.append(found)
         columns = node.alias_column_names
         alias = self.add(node.alias or name, rows, node, columns)
         made = trees.table(found, alias, node)
@@ -332,12 +341,16 @@ class Known:
         for at in using:
             one = left._own([at.name], at)
             if one is None:
-                raise left.unknown([at.name], at)
+                self.names.unknown.append(left.unknown([at.name], at))
+                continue
             two = self._column(right, at.name, at)
             if two is None:
-                raise self.names.error(
-                    f"{right.alias} has no column {at.name}{nearest(at.name, right.rows.columns)}", at
+                self.names.unknown.append(
+                    self.names.error(
+                        f"{right.alias} has no column {at.name}{nearest(at.name, right.rows.columns)}", at
+                    )
                 )
+                continue
             other = trees.column(right.alias, two, at)
             equal.append(exp.EQ(this=trees.placed(one, at), expression=other))
             if join.kind.upper() not in ("SEMI", "ANTI"):
@@ -410,7 +423,8 @@ class Known:
             return trees.placed(found, column)
         if len(names) == 1 and self._is_word(column, names[0].lower()):
             return column.copy()
-        raise self.unknown(names, column)
+        self.names.unknown.append(self.unknown(names, column))
+        return trees.placed(exp.Null(), column)
 
     def _is_word(self, column: exp.Column, name: str) -> bool:
         from joinlib.sql.rewrite.names import NO_PARENTHESES, UNITS
@@ -450,7 +464,10 @@ class Known:
         merged = self.merged.get(names[0].lower())
         if merged is not None:
             return _dotted(merged.value.copy(), names[1:])
-        hits = [(s, c) for s in seen if (c := self._column(s, names[0], at)) is not None]
+        known = [s for s in seen if not s.rows.open or names[0].lower() in map(str.lower, s.rows.columns)]
+        hits = [(s, c) for s in known if (c := self._column(s, names[0], at)) is not None]
+        if not hits and (len(names) == 1 or names[0].lower() not in self._all_sources()):
+            hits = [(s, names[0]) for s in seen if s.rows.open][:1]
         if len(hits) > 1:
             where = " or ".join(f"{s.alias}.{c}" for s, c in hits)
             raise self.names.error(f"column {names[0]} is ambiguous; write {where}", at)
@@ -458,13 +475,15 @@ class Known:
             return _dotted(trees.column(hits[0][0].alias, hits[0][1], at), names[1:])
         return None
 
-    def unknown(self, names: list[str], at: exp.Expr) -> Exception:
+    def unknown(self, names: list[str], at: exp.Expr) -> SqlError:
         first, name = names[0], names[-1]
         if len(names) > 1 and first.lower() in self.hidden:
             return self.names.error(self.hidden[first.lower()], at)
         if len(names) > 1 and first.lower() in self.sources:
             source = self.sources[first.lower()]
             return self.names.error(f"{first} has no column {name}{nearest(name, source.rows.columns)}", at)
+        if len(names) > 1 and self.outer is not None and first.lower() in self.outer._all_sources():
+            return self.outer.unknown(names, at)
         if len(names) > 1:
             return self.names.error(
                 f"{first} is not an input of this query{nearest(first, self._all_sources())}", at
@@ -483,6 +502,7 @@ class Known:
             merged = [(self._spelled(n), m.value.copy()) for n, m in self.merged.items()]
             stood = {part for m in self.merged.values() for part in m.parts}
             seen = [s for s in self.sources.values() if not s.hidden]
+            self.open = self.open or any(s.rows.open for s in seen)
             plain = [
                 item for s in seen for item, c in zip(_all(s), s.rows.columns) if (s.alias, c) not in stood
             ]
@@ -492,7 +512,12 @@ class Known:
             if source is None:
                 why = self.hidden.get(item.table.lower())
                 near = nearest(item.table, self._all_sources())
-                raise self.names.error(why or f"{item.table} is not an input of this query{near}", item)
+                self.names.unknown.append(
+                    self.names.error(why or f"{item.table} is not an input of this query{near}", item)
+                )
+                self.open = True
+                return []
+            self.open = self.open or source.rows.open
             alone = Known(self.names, sources={item.table.lower(): source})
             return self._but(item.this, _all(source), alone)
         return None
@@ -508,7 +533,7 @@ class Known:
                 raise self.names.error(f"EXCEPT takes names of columns, not {written(value)}", name)
             less.append(value)
         found = [(name, value) for name, value in columns if value not in less]
-        if not found:
+        if not found and not known.open and not self.open:
             raise self.names.error("EXCEPT leaves no column", star)
         for _, value in found:
             trees.placed(value, star)

@@ -66,6 +66,9 @@ class Names:
     open_views: tuple[str, ...] = ()
     streams: frozenset[str] = frozenset()  # the tables whose rows come
     read: list[str] = field(default_factory=list)  # the tables that the text reads, in order
+    unknown: list[SqlError] = field(
+        default_factory=list
+    )  # names that mean nothing: others are looked for all the same
 
     def error(self, message: str, at: exp.Expr | None) -> SqlError:
         return SqlError(message, *place(self.sql, at))
@@ -160,10 +163,15 @@ class Names:
         if name in self.open_views:
             raise SqlError(f"view {name} reads itself: {' reads '.join((*self.open_views, name))}")
         before, self.open_views = self.open_views, (*self.open_views, name)
+        noted, self.unknown = self.unknown, []
         try:
             query = self.query(self.views[name].copy())
+            for mistake in self.unknown[:1]:
+                raise mistake
         except SqlError as error:
             raise SqlError(f"in view {name}: {error}") from error
+        finally:
+            self.unknown = noted
         self.open_views = before
         return self.define(query, name, name)
 
@@ -253,6 +261,8 @@ class Names:
             trees.placed(item, value)
             item.meta["called"] = name
         select.set("expressions", made)
+        if known.open:
+            select.meta["open"] = True
 
     def _group(self, select: exp.Select, known: Known, outputs: Mapping[str, exp.Expr]) -> None:
         group = select.args.get("group")

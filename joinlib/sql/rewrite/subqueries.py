@@ -9,6 +9,8 @@
 Law: the same rows, as a bag, in three-valued logic.
 """
 
+from collections.abc import Callable, Sequence
+
 from sqlglot import exp
 
 from joinlib.sql.rewrite import trees
@@ -161,6 +163,8 @@ class _Subqueries:
         if test is not None and test.value is not None:
             if single_row(test.query):
                 return exp.Paren(this=self._single_in(test))
+            if isinstance(test.value.unnest(), exp.Tuple):
+                return exp.Paren(this=self._in_several(test, positive or _chooses(node)))
             made = self._positive_in(test) if positive and not test.negated else self._in(test)
             return exp.Paren(this=made)
         if isinstance(node.args.get("expression"), exp.Any | exp.All):
@@ -234,14 +238,16 @@ class _Subqueries:
         below = self.names.fresh("s")
         columns = list(dict.fromkeys(columns))
         items = [trees.named(trees.column(below, c), c) for c in columns]
-        query = exp.Select(expressions=items, distinct=exp.Distinct())
-        query.from_(trees.derived(found.query, below), copy=False)
-        self._join(Pulled(query, found.alias, on, []), False)
         strict = next(
             (p.this for p in on if isinstance(p, exp.EQ) and trees.owner(p.this) == found.alias), None
         )
-        if strict is None:
-            raise self.names.error("write = rather than <=> in this subquery", on[0])
+        if strict is None:  # a row that is there may have NULLs alone
+            there = self._free("_there", columns)
+            items.append(trees.named(trees.number(1), there))
+            strict = trees.column(found.alias, there)
+        query = exp.Select(expressions=items, distinct=exp.Distinct())
+        query.from_(trees.derived(found.query, below), copy=False)
+        self._join(Pulled(query, found.alias, on, []), False)
         return exp.Not(this=exp.Is(this=strict.copy(), expression=exp.Null()))
 
     def _counted(self, found: Pulled, of: list[str]) -> Pulled:
@@ -300,11 +306,7 @@ class _Subqueries:
     def _in(self, test: Test) -> exp.Expr:
         """IN as a value: TRUE, FALSE or NULL."""
         assert test.value is not None
-        if isinstance(test.value.unnest(), exp.Tuple):
-            raise self.names.error("IN with several values is supported among the ANDs of WHERE", test.at)
-        again = test.query.copy()
-        self.names.copied(again)
-        self._rename_sources(again)
+        again = self._again(test.query)
         value = _tight(self._value(test.value))
         one, two = (pulled(q, self.select, self.names, equal=True) for q in (test.query, again))
         self._equalities(one)
@@ -327,6 +329,57 @@ class _Subqueries:
         ]
         made: exp.Expr = exp.Case(ifs=ifs, default=exp.Boolean(this=False))
         return exp.Not(this=made) if test.negated else made
+
+    def _in_several(self, test: Test, positive: bool) -> exp.Expr:
+        """IN of several values: TRUE if a row equals all of them, else NULL if a row differs from them in none.
+
+        `positive`: UNKNOWN is as good as FALSE.
+        """
+        assert test.value is not None
+        if positive and not test.negated:
+            return self._positive_in(test)
+        values = [_tight(self._value(value)) for value in test.value.unnest().expressions]
+        if len(values) != len(trees.output_names(test.query)):
+            columns = len(trees.output_names(test.query))
+            raise self.names.error(f"IN compares {len(values)} values with {columns} columns", test.at)
+        again = self._again(test.query)
+        alike = self._exists(self._of_rows(again, values, test, _not_unlike), True)
+        if positive:
+            return exp.Not(this=exp.Paren(this=alike))
+        equal = self._exists(self._of_rows(test.query, values, test, _equal), True)
+        ifs = [exp.If(this=equal, true=trees.true()), exp.If(this=alike, true=exp.Null())]
+        made: exp.Expr = exp.Case(ifs=ifs, default=exp.Boolean(this=False))
+        return exp.Not(this=made) if test.negated else made
+
+    def _of_rows(
+        self,
+        query: exp.Select,
+        values: Sequence[exp.Expr],
+        test: Test,
+        asked: Callable[[exp.Expr, exp.Expr], exp.Expr],
+    ) -> exp.Select:
+        """Return the rows of a subquery of which each column meets what is asked of it and of a value."""
+        if not _filters(query):
+            if trees.outer_columns(query):
+                raise self.names.error(
+                    "IN with several values under OR, NOT or CASE is not supported over groups, limits or window functions"
+                    " that read the query around them; write the condition within EXISTS (SELECT ... WHERE ...)",
+                    test.at,
+                )
+            alias = self.names.fresh("q")
+            items: list[exp.Expr] = [trees.column(alias, name) for name in trees.output_names(query)]
+            query = exp.Select(expressions=items).from_(trees.derived(query, alias), copy=False)
+        columns = [item.unalias() for item in query.expressions]
+        met = [asked(_tight(column), value.copy()) for column, value in zip(columns, values, strict=True)]
+        trees.set_where(query, [*trees.where_of(query), *met])
+        return query
+
+    def _again(self, query: exp.Select) -> exp.Select:
+        """Return a copy of a subquery that is read once more."""
+        again = query.copy()
+        self.names.copied(again)
+        self._rename_sources(again)
+        return again
 
     def _quantified(self, node: exp.Expr) -> exp.Expr:
         """x > ALL (q) is x > max(q), except where q is empty or has NULLs."""
@@ -406,12 +459,43 @@ def _tight(value: exp.Expr) -> exp.Expr:
     return value if isinstance(value, exp.Column | exp.Literal | exp.Anonymous) else exp.Paren(this=value)
 
 
-def _simple(query: exp.Expr) -> bool:
-    """Whether a subquery reads one table and only filters."""
-    if not isinstance(query, exp.Select) or query.args.get("joins") or not query.args.get("from_"):
+def _equal(one: exp.Expr, two: exp.Expr) -> exp.Expr:
+    return exp.EQ(this=one, expression=two)
+
+
+def _not_unlike(one: exp.Expr, two: exp.Expr) -> exp.Expr:
+    """The condition that one = two is TRUE or NULL."""
+    nulls = [exp.Is(this=value.copy(), expression=exp.Null()) for value in (one, two)]
+    either = exp.Or(this=exp.Or(this=_equal(one, two), expression=nulls[0]), expression=nulls[1])
+    return exp.Paren(this=either)
+
+
+def _chooses(node: exp.Expr) -> bool:
+    """Whether a part is a condition of CASE, for which UNKNOWN is as good as FALSE."""
+    while isinstance(node.parent, exp.And | exp.Or | exp.Paren):
+        node = node.parent
+    choice = node.parent
+    return (
+        isinstance(choice, exp.If)
+        and choice.this is node
+        and isinstance(choice.parent, exp.Case)
+        and choice.parent.this is None
+    )
+
+
+def _filters(query: exp.Select) -> bool:
+    """Whether a subquery only joins and filters."""
+    if not query.args.get("from_"):
         return False
     clauses = ("group", "having", "qualify", "limit", "offset", "laterals")
-    if any(query.args.get(c) for c in clauses) or trees.is_grouped(query) or trees.has_windows(query):
+    return not (
+        any(query.args.get(c) for c in clauses) or trees.is_grouped(query) or trees.has_windows(query)
+    )
+
+
+def _simple(query: exp.Expr) -> bool:
+    """Whether a subquery reads one table and only filters."""
+    if not isinstance(query, exp.Select) or not _filters(query) or query.args.get("joins"):
         return False
     if any(trees.subqueries(p) for p in (*query.expressions, *trees.where_of(query))):
         return False

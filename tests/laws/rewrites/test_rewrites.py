@@ -271,6 +271,20 @@ TEXTS = {
     "what IN as a value reads twice": (
         "WITH w AS (SELECT q.x FROM (SELECT l.x, r.c FROM (SELECT y AS c FROM u) r, LATERAL (SELECT v.x FROM v WHERE v.a = r.c ORDER BY x, z LIMIT 2) l) q LEFT SEMI JOIN u ON q.c = u.y) SELECT a FROM t WHERE NOT (k > 0 AND a NOT IN (SELECT x FROM w))",
     ),
+    "IN of several values": (
+        "SELECT a, CASE WHEN (k, a) IN (SELECT k, x FROM u) THEN 1 ELSE 0 END AS m FROM t",
+        "SELECT a, CASE WHEN a > 1 AND (k, a) NOT IN (SELECT k, x FROM u) THEN 1 WHEN (k, b) IN (SELECT k, x FROM u) THEN 2 END AS m FROM t",
+        "SELECT a, CASE WHEN NOT ((k, a) IN (SELECT k, x FROM u) AND b > 1) THEN 1 ELSE 0 END AS m FROM t",
+        "SELECT a FROM t WHERE a = 1 OR (k, a) NOT IN (SELECT k, x FROM u WHERE y > 1)",
+        "SELECT a FROM t WHERE a = 1 OR (k, a, b) NOT IN (SELECT k, x, y FROM u WHERE y > 1)",
+        "SELECT a FROM t WHERE NOT (b = 1 OR (k, a) IN (SELECT k, x FROM u))",
+        "SELECT a FROM t WHERE a = 1 OR (k, a) NOT IN (SELECT k, count(*) FROM u GROUP BY k)",
+        "SELECT a FROM t WHERE a = 1 OR (k, a) NOT IN (SELECT DISTINCT u.k, v.z FROM u JOIN v ON u.x = v.x)",
+        "SELECT a FROM t WHERE a = 1 OR (k, a) NOT IN (SELECT k, x FROM u UNION ALL SELECT x, z FROM v)",
+        "SELECT a, (k, a) IN (SELECT k, x FROM u) AS m FROM t",
+        "SELECT a, (k, b) NOT IN (SELECT k, x FROM u WHERE y > 1) AS m FROM t",
+        "SELECT k, count(*) AS n FROM t GROUP BY k HAVING (k, count(*)) NOT IN (SELECT k, x FROM u) OR k = 1",
+    ),
     "derived tables within subqueries": (
         "SELECT k FROM u WHERE NOT EXISTS (SELECT 1 FROM (SELECT t.k, t.a FROM (SELECT x, z AS d FROM v WHERE z > 0) p FULL JOIN t ON p.d = t.k) j JOIN t AS r ON j.a = r.k AND j.a < r.a WHERE j.k = u.y)",
     ),

@@ -23,6 +23,8 @@ TEXTS = (
     "SELECT q.n, q.c FROM (SELECT * FROM t WHERE a > 99) UNPIVOT (c FOR n IN (a, b)) AS q",
     "SELECT * FROM t LEFT JOIN (u LEFT JOIN v ON u.x = v.x) ON t.k = u.k AND v.z = t.a",
     "SELECT t.a, u.x FROM t LEFT JOIN u ON TRUE WHERE t.k > 1",
+    "SELECT a, b, (k, a) NOT IN (SELECT k, x FROM u WHERE y > 1) AS m FROM t",
+    "SELECT a FROM t WHERE a = 1 OR (k, a) NOT IN (SELECT k, count(*) FROM u GROUP BY k)",
     "SELECT t.a FROM t LEFT ANTI JOIN (SELECT x FROM u WHERE y > 3) q ON TRUE",
     "SELECT t.a, q.x FROM t FULL JOIN (SELECT x FROM u WHERE y > 1) q ON TRUE",
     "SELECT * FROM (SELECT k, a, b FROM t) PIVOT (sum(b) AS s, max(b) AS m FOR a IN (1 AS one, 2 AS two)) AS p WHERE p.one_s > 0",

@@ -25,7 +25,10 @@ def test_every_example_is_valid_and_has_a_plan(manifest: Path) -> None:
     assert call("validate", manifest) == (0, f"{manifest}: valid\n", "")
     code, out, _ = call("plan", manifest)
     assert code == 0
-    assert any(does in out for does in ("JOIN of", " lookup", "groups of", " over ", "Window functions"))
+    assert any(
+        does in out
+        for does in ("JOIN of", " lookup", "groups of", " over ", "Window functions", "As-of join")
+    )
     assert "Result" in out
 
 

@@ -373,6 +373,8 @@ def test_a_mistake_without_a_place() -> None:
     """Is told as it is; so is one in a view, whose text was not typed here."""
     assert told(SpecError("no"), "SELECT 1") == "no"
     assert told(SqlError("no", 1, 1, "v"), "SELECT 1") == "view v, line 1, column 1: no"
+    both = SqlError("no a", 1, 8, more=(SqlError("no b", 2, 1),))
+    assert told(both, "SELECT a,\nb") == "SELECT a,\n       ^\nno a\nb\n^\nno b"
 
 
 def test_columns_of_files_are_types_of_a_spec() -> None:

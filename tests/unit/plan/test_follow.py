@@ -15,6 +15,7 @@ from joinlib.spec import StreamJoin
 from tests.laws.document import written
 
 KEPT = "kept, as the checkpoint has it"
+FROM_KEPT = "computed from what is kept"
 SCHEMA = "id BIGINT, k BIGINT, j BIGINT, note STRING"
 ONE = "FROM a JOIN b ON a.k = b.k"
 JOINED = "FROM a JOIN b ON a.k = b.k AND a.j <> b.j LEFT JOIN c ON c.k = a.k"
@@ -224,6 +225,42 @@ def test_aggregates_that_are_read_no_more_are_kept(tmp_path: Path, columns: str,
     assert (f"sum(a.j) BIGINT: {KEPT}" in told) == ("sum" not in columns)
     assert f"count(*) BIGINT: {KEPT}" not in told or "count" not in columns
     assert KEPT not in explain(plan_of(job(tmp_path, GROUPS.format(ALL, join))))
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "goes_on"),
+    [
+        ("sum(a.j) AS s, count(a.j) AS n", "avg(a.j) AS m", True),
+        ("avg(a.j) AS m", "sum(a.j) AS s, count(a.j) AS n, count(*) AS c", True),
+        ("median(a.j) AS m", "percentile(a.j, 0.9) AS p", True),
+        ("max(a.j) AS m", "count(*) AS n", True),  # each group counts its rows
+        ("sum(a.j) AS s, count(*) AS n", "avg(a.j) AS m", False),  # which would count NULLs
+        ("sum(a.j) AS s, count(a.id) AS n", "avg(a.j) AS m", False),
+        ("sum(a.j) AS s, count(DISTINCT a.j) AS n", "avg(a.j) AS m", False),
+        ("sum(a.j) AS s, count(a.j) AS n", "avg(CAST(a.j AS DOUBLE)) AS m", False),  # a sum of others
+        ("sum(a.j) AS s, count(a.j) FILTER (WHERE a.id > 1) AS n", "avg(a.j) AS m", False),
+        ("min(a.j) AS m", "max(a.j) AS m", False),
+        ("min(a.j) AS m", "sum(a.j) AS m", False),
+    ],
+)
+def test_aggregates_that_are_computed_from_others(
+    tmp_path: Path, stored: str, asked: str, goes_on: bool
+) -> None:
+    """They go on if all that they are computed from is kept, of the same values in the same type."""
+    before = plan_of(job(tmp_path, GROUPS.format(stored, "")))
+    begin(tmp_path, before)
+    after = plan_of(job(tmp_path, GROUPS.format(asked, "")))
+    assert (as_json(after) == as_json(before)) is goes_on
+    assert (FROM_KEPT in explain(after)) is goes_on
+    assert explain(plan_of(job(tmp_path, GROUPS.format(stored, "")))) == explain(before)
+
+
+def test_rows_that_come_out_at_once_do_not_wait_for_a_count(tmp_path: Path) -> None:
+    """Groups without aggregates are out before they are final."""
+    before = plan_of(final(tmp_path, "SELECT id FROM a GROUP BY id"))
+    begin(tmp_path, before)
+    after = plan_of(final(tmp_path, "SELECT id, count(*) AS n FROM a GROUP BY id"))
+    assert compare(as_json(before), as_json(after))
 
 
 @pytest.mark.parametrize(

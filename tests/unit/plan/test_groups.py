@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from joinlib.errors import SqlError
 from joinlib.model.fingerprint import compare, fingerprint
 from joinlib.model.joins import Caching
 from joinlib.model.stage import Pipeline
@@ -44,6 +45,19 @@ def test_a_group_is_final_when_its_time_has_passed(sql: str, behind: int | None)
     assert found.grouping is not None
     assert (found.grouping.release and found.grouping.release.behind_us) == behind
     assert found.final_close
+
+
+def test_nulls_of_the_result_are_texts() -> None:
+    """Where nothing gives them a type; within a query they need one, as what they meet depends on it."""
+    found = plan(
+        "SELECT o.customer, NULL AS a, max(NULL) AS b, sum(NULL) AS c FROM orders o GROUP BY o.customer", True
+    )
+    assert [str(field.type) for field in found.last.schema][1:] == ["string", "string", "double"]
+    within = "WITH q AS (SELECT NULL AS a, count(*) AS n FROM orders o) SELECT coalesce(a, 1) AS a, n FROM q"
+    with pytest.raises(
+        SqlError, match=r"line 1, column 30: an output column has no type; write CAST\(NULL AS"
+    ):
+        plan(within, True)
 
 
 def test_rows_behind_the_watermark_are_late_where_groups_are_final() -> None:

@@ -9,6 +9,7 @@ import pytest
 from joinlib.plan import JoinOptions, SourceInput, pipeline, pipeline_of
 from joinlib.plan.changes import Mode
 from joinlib.plan.explain import cautions, explain
+from joinlib.plan.explain.formats import as_mermaid
 from joinlib.plan.explain.texts import bare
 from tests.queries.corpus import query
 from tests.queries.spec import document
@@ -154,6 +155,51 @@ DRAWN = {
     "SELECT count(*) AS n FROM (SELECT k + 1 FROM a UNION SELECT v + 2 FROM b) q": "distinct k + 1",
     f"SELECT k, {' + '.join(['v'] * 90)} AS w FROM a WHERE {' + '.join(['v'] * 90)} > 1": " …",
 }
+
+
+ASOF = {  # what a stage of it says, and the result
+    "SELECT x.k, y.v FROM a x ASOF JOIN b y MATCH_CONDITION (x.t >= y.t) ON x.k = y.k AND y.k > 1": [
+        "    where   k > 1 AND k IS NOT NULL AND t IS NOT NULL",
+        "As-of join",
+        "  join    asof join a ⋈ b",
+        "  on      k and b.t <= a.t, the nearest",
+        "  takes   b.v BIGINT",
+        "  k BIGINT",
+        "  v BIGINT",
+    ],
+    "SELECT x.k, y.t, y.v + x.v AS s FROM a x ASOF JOIN b y ON x.k + 1 = y.k AND x.t > y.t AND y.t > x.t - INTERVAL 1 HOUR WHERE y.v > 3": [
+        "  on      k + 1 = b.k and b.t < a.t, the nearest",
+        "  takes   b.t TIMESTAMP",
+        "  only    b.v > 3 AND b.t > a.t - INTERVAL 1 HOURS",
+        "  t TIMESTAMP",
+        "  s = b.v + a.v, BIGINT",
+    ],
+    "SELECT x.k, y.v, y.t FROM a x ASOF LEFT JOIN a y MATCH_CONDITION (x.t < y.t) ON x.k = y.v": [
+        "  join    asof left join a ⟕ a_2",
+        "  on      a.k = a_2.v and a_2.t > a.t, the nearest",
+        "  takes   a_2.v BIGINT",
+    ],
+    "SELECT x.k, max(y.v) AS m FROM a x ASOF JOIN b y MATCH_CONDITION (x.t >= y.t) ON x.k = y.k GROUP BY x.k": [
+        "  As-of join",
+        "  To stage 1",
+        "    v BIGINT",
+    ],
+    "SELECT x.k, q.n FROM a x ASOF JOIN (SELECT k, count(*) AS n, max(t) AS t FROM b GROUP BY k) q MATCH_CONDITION (x.t >= q.t) ON x.k = q.k": [
+        "    join    asof join a ⋈ stage0",
+        "    on      k and stage0.t <= a.t, the nearest",
+        "    takes   stage0.n BIGINT",
+    ],
+}
+
+
+@pytest.mark.parametrize("sql", ASOF)
+def test_an_as_of_join_is_told_as_that(sql: str) -> None:
+    """Not as the window function that it is rewritten to, over keys and sides that the text does not name."""
+    plan = pipeline(sql, INPUTS, JoinOptions(units=2), mode="changelog")
+    told = explain(plan)
+    assert [line for line in ASOF[sql] if line not in told.splitlines()] == [], told
+    for text in (told, as_mermaid(plan)):
+        assert not re.findall(r"\$\w+|\bk0\b|\bright\b|last_value|OVER|\bt_2\b", text)
 
 
 @pytest.mark.parametrize("sql", DRAWN)

@@ -98,6 +98,19 @@ def test_a_view_is_told_at_its_own_line(tmp_path: Path) -> None:
     assert str(error.value).startswith(str(path))
 
 
+def test_all_unknown_names_are_told_at_their_lines(tmp_path: Path) -> None:
+    """Of the query and its views; functions too."""
+    sql = "SELECT o.idd, nope(o.id) AS n, uppr(v.how) AS u\n    FROM orders o JOIN v ON o.id = v.idx"
+    text = f"{HEAD}  sql: |\n    {sql}\n  views:\n    v: |\n      SELECT id, how,\n        hoow FROM payments{TAIL}"
+    assert told(tmp_path, text).replace(str(tmp_path / "late.yaml"), "").splitlines() == [
+        ":11:9: spec.views.v: column hoow is in no input; did you mean 'how'?",
+        ":6:12: spec.sql: o has no column idd; did you mean 'id'?",
+        ":6:19: spec.sql: function nope is not supported",
+        ":6:36: spec.sql: function uppr is not supported; did you mean upper?",
+        ":7:36: spec.sql: v has no column idx; did you mean 'id'?",
+    ]
+
+
 def test_the_file_is_read_once(tmp_path: Path) -> None:
     """A run may end days later, when the file is another one or gone."""
     path = tmp_path / "late.yaml"

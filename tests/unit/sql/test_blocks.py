@@ -70,6 +70,8 @@ VIEWS = {"late": "SELECT k, a FROM t WHERE b > 1", "again": "SELECT late.a FROM 
         ("SELECT TOP 5 k FROM t", (1, 8), "write ORDER BY ... LIMIT n"),
         ("SELECT k FROM t\nMATCH_RECOGNIZE (ORDER BY a PATTERN (A) DEFINE A AS b > 1)", (2, 1), "lag(x) OVER"),
         ("SELECT k FROM t VERSION AS OF 3", (1, 31), "a stream is read from its beginning, and has no versions"),
+        ("SELECT k FROM t WHERE a = 1 OR (k, a) NOT IN (SELECT x FROM u)", (1, 33), "IN compares 2 values with 1 columns"),
+        ("SELECT a = 1 OR (k, a) IN (SELECT x, y FROM u WHERE u.k = t.k ORDER BY y LIMIT 1) AS m FROM t", (1, 18), "EXISTS (SELECT ..."),
         ("SELECT k FROM t WHERE a > ALL (SELECT x FROM u WHERE u.k <> t.k)", (1, 23), "[NOT] EXISTS"),
     ],
 )  # fmt: skip

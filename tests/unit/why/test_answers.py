@@ -225,6 +225,124 @@ def test_the_group_in_which_a_row_counts(
     assert expected in whynot(job, "o.order_id = 4711")
 
 
+OF_CUSTOMERS = "SELECT o.customer, count(*) AS n, sum(o.amount) AS s FROM orders o GROUP BY o.customer"
+SEVEN = "the group o.customer = 7 has 2 rows"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (f"{OF_CUSTOMERS} HAVING count(*) > 5", f"left out by `count(*) > 5`: {SEVEN}, count(*) is 2"),
+        (  # as in the engine, the first that is not true decides
+            f"{OF_CUSTOMERS} HAVING count(*) > 1 AND sum(o.amount) < 90 AND max(o.amount) > 99",
+            f"left out by `sum(o.amount) < 90`: {SEVEN}, sum(o.amount) is 100",
+        ),
+        (  # what the select list would compute fails, and is not computed
+            "SELECT o.customer, 1 / (sum(o.amount) - 100) AS x FROM orders o GROUP BY o.customer HAVING sum(o.amount) <> 100",
+            f"{SEVEN}, sum(o.amount) is 100",
+        ),
+        (
+            f"{OF_CUSTOMERS} HAVING max(o.amount) - min(o.amount) > count(DISTINCT o.order_id)",
+            f"{SEVEN}, max(o.amount) is 50, min(o.amount) is 50, count(DISTINCT o.order_id) is 2",
+        ),
+        (f"{OF_CUSTOMERS} HAVING o.customer > 9", f"left out by `o.customer > 9`: {SEVEN}\n"),
+        (
+            "SELECT count(*) AS n FROM orders o HAVING count(*) > 5",
+            "the only group has 2 rows, count(*) is 2",
+        ),
+        ("SELECT 1 AS one FROM orders o HAVING count(*) > 5", "the only group has 2 rows, count(*) is 2"),
+        ("SELECT count(*) AS n FROM orders o HAVING 1 > 2", "the only group has 2 rows\n"),
+        (
+            f"SELECT g.n FROM ({OF_CUSTOMERS}) g WHERE g.n > 5",
+            f"left out by `n > 5`: {SEVEN}, count(*) is 2",
+        ),
+        (
+            f"SELECT h.n, count(*) AS m FROM ({OF_CUSTOMERS} HAVING count(*) > 5) h GROUP BY h.n HAVING count(*) > 3",
+            f"left out by `count(*) > 5`: {SEVEN}, count(*) is 2",
+        ),
+        (
+            f"SELECT h.n, count(*) AS m FROM ({OF_CUSTOMERS}) h GROUP BY h.n HAVING count(*) > 3",
+            "left out by `count(*) > 3`: the group h.n = 2 has 1 row, count(*) is 1",
+        ),
+        (  # a filter between two stages
+            f"SELECT g.n FROM ({OF_CUSTOMERS}) g WHERE g.n > 5 UNION ALL SELECT g.n FROM ({OF_CUSTOMERS}) g WHERE g.s < 9",
+            "left out by `n > 5`: n is 2",
+        ),
+        (
+            f"WITH g AS ({OF_CUSTOMERS}) SELECT g.n FROM g WHERE g.n > 5 UNION ALL SELECT -g.n FROM g WHERE g.s < 9",
+            "left out by `n > 5`: n is 2\n    left out by `s < 9`: s is 100",
+        ),
+        (
+            f"SELECT p.paid FROM payments p LEFT JOIN ({OF_CUSTOMERS}) g ON p.order_id = g.customer AND g.n * 2 > 5 WHERE p.paid < g.s",
+            "> 5`: g.n is 2",
+        ),
+        (
+            f"SELECT p.paid FROM ({OF_CUSTOMERS}) g JOIN payments p ON p.order_id = g.customer WHERE g.n + p.paid > 99",
+            "> 99` is not true with its partner, payments p at",
+        ),
+        (
+            f"SELECT p.paid FROM ({OF_CUSTOMERS}) g JOIN payments p ON p.order_id = g.customer WHERE g.n + p.paid > 99",
+            "payments/0.csv, row 1, batch 0: g.n is 2",
+        ),
+        (
+            "SELECT o.order_id FROM orders o WHERE o.amount > (SELECT avg(p.paid) + 1 FROM payments p)",
+            "payments/0.csv, row 1, batch 0: avg(p.paid) is 50",
+        ),
+    ],
+)
+def test_a_group_that_a_condition_leaves_out(folder: Path, sql: str, expected: str) -> None:
+    """The condition is named, with how many rows the group has and what the condition reads of it."""
+    given = {"orders": BOTH["orders"], "payments": [[payment(7)]]}
+    given = {name: files for name, files in given.items() if f" {name} " in sql}
+    lived(job := document(folder, sql, given, CHANGELOG), folder)
+    said = whynot(job, "o.order_id = 4711")
+    assert expected in f"{said}\n", said
+    assert "no row of the result" in why(job, "o.order_id = 4711")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("n > 2", [7]),
+        ("n >= 2", [7, 9]),
+        ("n >= 2 AND customer > 8", [9]),
+        ("n > 2 OR customer = 9", [7, 9]),
+        ("n = 1", []),
+        ("s = 150", [7]),
+    ],
+)
+def test_groups_by_what_is_computed_of_them(folder: Path, asked: str, expected: list[int]) -> None:
+    """`why` takes columns of the result that no input has, too."""
+    orders = [order(n, customer=customer) for n, customer in enumerate([7, 7, 7, 8, 9, 9])]
+    job = document(folder, f"{OF_CUSTOMERS} HAVING count(*) > 1", {"orders": [orders]}, CHANGELOG)
+    lived(job, folder)
+    lines = why(job, asked).splitlines()
+    assert [int(line.split(",")[0][11:]) for line in lines if line.startswith("customer")] == expected
+    assert sum("from orders" in line for line in lines) == sum({7: 3, 9: 2}[one] for one in expected)
+
+
+def test_a_condition_that_neither_inputs_nor_the_result_have(folder: Path) -> None:
+    """Of a column that is computed within the query, or compared wrongly."""
+    job = document(folder, f"{OF_CUSTOMERS} HAVING min(o.amount) > 1", {"orders": BOTH["orders"]}, CHANGELOG)
+    lived(job, folder)
+    with pytest.raises(SpecError, match=r"no input has its columns \(least\)"):
+        why(job, "least > 1")
+    with pytest.raises(SpecError, match="'n' is BIGINT, not a condition"):
+        why(job, "n")
+
+
+def test_groups_that_are_too_many_to_be_asked_by_what_is_computed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not known which of them meet the condition."""
+    job = document(folder, OF_CUSTOMERS, {"orders": BOTH["orders"]}, CHANGELOG)
+    lived(job, folder)
+    monkeypatch.setattr("joinlib.why.remade.MOST_GROUPS", 0)
+    lines = why(job, "n > 9").splitlines()
+    assert lines[0].startswith("no row of the result meets")
+    assert lines[1].startswith("note: the groups are more, or have more rows, than are looked at; name keys")
+
+
 def test_a_group_that_has_come_out(folder: Path) -> None:
     """It takes no more rows."""
     later = [order(2, "13:00:00")]

@@ -1,0 +1,74 @@
+"""Tells several mistakes of one text together: unknown inputs, columns and functions.
+
+Law: each is told as it would be told alone, and what only follows from another is not: of an input that is unknown any
+column may be read.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from sqlglot import exp
+
+from joinlib.errors import SpecError, SqlError
+from joinlib.expr.functions import check_call
+from joinlib.sql.parse import parse_query, place
+from joinlib.sql.reserved import RESERVED
+
+
+class UnknownNames(SqlError):
+    """Inputs and columns of a text that there are not."""
+
+
+@contextmanager
+def told_together(noted: list[SqlError]) -> Iterator[None]:
+    """Raise the mistakes that were noted in the block, as one; what else is wrong may follow from them."""
+    try:
+        yield
+    except Exception:
+        if not noted:
+            raise
+    if noted:
+        found = together(noted)
+        raise UnknownNames(found.message, found.line, found.column, found.view, found.more)
+
+
+@contextmanager
+def with_functions(sql: str) -> Iterator[None]:
+    """Add to a mistake in the block, which is about names, the functions of the text that there are not."""
+    try:
+        yield
+    except SqlError as error:
+        more = unknown_functions(sql)
+        one_of_them = (error.line, error.column) in ((one.line, one.column) for one in more)
+        if not more or not (one_of_them or isinstance(error, UnknownNames)):
+            raise
+        raise together([error, *more]) from error
+
+
+def together(mistakes: Iterable[SqlError]) -> SqlError:
+    """Return mistakes as one, in the order of their places, each once."""
+    each = [one for mistake in mistakes for one in (mistake, *mistake.more)]
+    places = {(one.line, one.column, one.message): one.view for one in each}
+    first, *more = (
+        SqlError(message, line, column, view) for (line, column, message), view in sorted(places.items())
+    )
+    found = SqlError(first.message, first.line, first.column, first.view, tuple(more))
+    found.output = next((one.output for one in each if one.output), "")
+    return found
+
+
+def unknown_functions(sql: str) -> list[SqlError]:
+    """Return the calls of functions that neither SQL nor the spec has; none, if the text cannot be read."""
+    try:
+        calls = list(parse_query(sql).find_all(exp.Anonymous))
+    except SqlError:
+        return []
+    found = []
+    for call in calls:
+        if str(call.name).lower() in RESERVED or call.find_ancestor(exp.Hint):
+            continue
+        try:
+            check_call(str(call.name), len(call.expressions))
+        except SpecError as error:
+            found.append(SqlError(str(error), *place(sql, call)))
+    return found

@@ -112,7 +112,10 @@ def test_an_offset_of_another_version(plan: Compiled) -> None:
     """Also of the batch that was cut off, whose end is read before anything else is."""
     reader = StreamReader(plan.source)
     start = reader.initialOffset()
-    for offset, named in (({**start, "v": 4}, "offset version 4"), ({**start, "weights": True}, "weights")):
+    for offset, named in (
+        ({**start, "v": OFFSET.writes + 1}, f"offset version {OFFSET.writes + 1}"),
+        ({**start, "weights": True}, "weights"),
+    ):
         for ask in (partial(reader.latestOffset, offset), partial(reader.partitions, start, offset)):
             with pytest.raises(StateError, match=f"{named}.*{LATER}"):
                 ask()

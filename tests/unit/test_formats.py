@@ -112,8 +112,9 @@ def test_an_offset_of_another_version(plan: Compiled) -> None:
     """Also of the batch that was cut off, whose end is read before anything else is."""
     reader = StreamReader(plan.source)
     start = reader.initialOffset()
+    later = formats.OFFSET.writes + 1
     for offset, named in (
-        ({**start, "v": OFFSET.writes + 1}, f"offset version {OFFSET.writes + 1}"),
+        ({**start, "v": later}, f"offset version {later}"),
         ({**start, "weights": True}, "weights"),
     ):
         for ask in (partial(reader.latestOffset, offset), partial(reader.partitions, start, offset)):

@@ -233,7 +233,7 @@ def _tables() -> Row:
         "the budget. A full cache drops what was not used for long.",
         house.BYTES,
         Ask(gauge("streamjoin_table_bytes", "table"), "{{table}}"),
-        Ask(gauge("streamjoin_table_budget_bytes", "table"), "budget"),
+        Ask(gauge("streamjoin_table_budget_bytes", "table"), "{{table}}, budget"),
         span=8,
     )
     return Row(
@@ -260,7 +260,7 @@ def _tables() -> Row:
                 Ask(rate("streamjoin_table_expired_total"), "asked for: expired"),
                 span=8,
             ),
-            house.dashed(taken, "budget", house.RED),
+            house.broken(taken, "budget$"),
             house.lines(
                 "Queries",
                 "Queries per second for missing keys: at most one for each unit and batch.",

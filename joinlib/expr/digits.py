@@ -106,9 +106,10 @@ def _by_pattern(value: Any, pattern: str) -> str:
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     text = f"{exact.copy_abs().quantize(Decimal(1).scaleb(-len(fraction)), context=Context(400, ROUND_HALF_EVEN)):f}"
     digits, _, rest = text.partition(".")
-    digits = digits.lstrip("0").rjust(whole.count("0"), "0")
+    digits = digits.lstrip("0").rjust(whole.count("0") or (whole != "" and "0" not in fraction), "0")
     least = fraction.count("0")
     rest = rest[:least] + rest[least:].rstrip("0")
+    digits = digits or "0" * (not rest)
     if group:
         digits = re.sub(rf"(?<=\d)(?=(?:\d{{{group}}})+$)", ",", digits)
     return "-" * exact.is_signed() + digits + ("." + rest if rest else "")

@@ -100,6 +100,8 @@ WIDE = "CAST('99999999999999999999999999999999.999999' AS DECIMAL(38,6))"
 LESS = "CAST('-99999999999999999999999999999999.999999' AS DECIMAL(38,6))"
 EDGES = [
     (WIDE, "DECIMAL(38,6)", Decimal("99999999999999999999999999999999.999999")),
+    ("CAST(CAST('NaN' AS DOUBLE) AS DECIMAL(10,2))", "DECIMAL(10,2)", None),
+    ("CAST(CAST('-Infinity' AS FLOAT) AS DECIMAL(10,2))", "DECIMAL(10,2)", None),
     (f"hash({WIDE})", "INT", -817514053),
     (f"hash({LESS})", "INT", 1400911110),
     (f"format_number({WIDE}, '0.0')", "STRING", "100000000000000000000000000000000.0"),
@@ -122,6 +124,10 @@ EDGES = [
     ("conv('18446744073709551615', 10, -16)", "STRING", "-1"),
     ("conv('\\t7', 10, 2)", "STRING", "0"),
     ("format_number(-0.05, '##0.0')", "STRING", "-0.0"),
+    ("format_number(0D, '#,###.##')", "STRING", "0"),
+    ("format_number(0.004D, '#')", "STRING", "0"),
+    ("format_number(0.5D, '#.##')", "STRING", "0.5"),
+    ("format_number(0.5D, '.00')", "STRING", ".50"),
     ("format_number(CAST('NaN' AS DOUBLE), '0.0')", "STRING", "NaN"),
     ("format_string('%,.1f|%5.1f', -0.0D, CAST('NaN' AS DOUBLE))", "STRING", "-0.0|  NaN"),
     ("format_string('%g %g %g %g', -2.5D, 0D, 0.00001D, 1234567D)", "STRING", "-2.50000 0.00000 1.00000e-05 1.23457e+06"),

@@ -116,4 +116,4 @@ def _divided(whole: int, divisor: int, code: int) -> float:
     try:
         return whole / (divisor << -_BITS * code)
     except OverflowError:
-        return math.copysign(math.inf, whole)
+        return math.inf if whole > 0 else -math.inf

@@ -141,7 +141,8 @@ def _average(total: pa.Array, counts: pa.Array, call: AggregateCall) -> pa.Array
         return pc.divide(total.cast(pa.float64()), counted.cast(pa.float64()))
     unit = Decimal(1).scaleb(-call.type.scale)
     pairs = zip(total.to_pylist(), counts.to_pylist(), strict=True)
-    return pa.array([_quotient(s, n, unit) if s is not None and n else None for s, n in pairs], call.type)
+    found = [_quotient(s, n, unit) if s is not None and n else None for s, n in pairs]
+    return _fitting(pa.array(found, pa.decimal256(76, call.type.scale)), call)
 
 
 def _quotient(total: Decimal, count: int, unit: Decimal) -> Decimal:

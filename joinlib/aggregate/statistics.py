@@ -57,12 +57,27 @@ def kurtosis(values: Values, weights: Weights) -> float | None:
     return None if not square else sum(weights) * _moment(values, weights, 4) / square**2 - 3.0
 
 
+def _total(parts: list[float]) -> float:
+    """Return the sum, exact where it is finite."""
+    try:
+        return math.fsum(parts)
+    except (OverflowError, ValueError):  # too large, or infinities of both signs
+        return sum(parts)
+
+
+def _mean(values: Values, weights: Weights, count: int) -> float:
+    total = _total([v * w for v, w in zip(values, weights)])
+    if math.isfinite(total):
+        return total / count
+    return _total([v / count * w for v, w in zip(values, weights)])
+
+
 def _sums(ys: Values, xs: Values, weights: Weights) -> tuple[int, float, float, float, float, float]:
     """Return count, means of y and x, and sums of squares: yy, xx, xy."""
     count = sum(weights)
-    mean_y, mean_x = (math.fsum(v * w for v, w in zip(of, weights)) / count for of in (ys, xs))
+    mean_y, mean_x = (_mean(of, weights, count) for of in (ys, xs))
     pairs = [(y - mean_y, x - mean_x, w) for y, x, w in zip(ys, xs, weights)]
-    squares = (math.fsum(w * a * b for a, b, w in of) for of in (
+    squares = (_total([w * a * b for a, b, w in of]) for of in (
         [(y, y, w) for y, _, w in pairs], [(x, x, w) for _, x, w in pairs], [(x, y, w) for y, x, w in pairs]))  # fmt: skip
     return (count, mean_y, mean_x, *squares)  # type: ignore[return-value]
 
@@ -79,7 +94,9 @@ def covar_samp(ys: Values, xs: Values, weights: Weights) -> float | None:
 
 def corr(ys: Values, xs: Values, weights: Weights) -> float | None:
     _, _, _, yy, xx, xy = _sums(ys, xs, weights)
-    return xy / math.sqrt(xx * yy) if xx and yy else None
+    if not xx or not yy:
+        return None
+    return xy / (math.sqrt(xx * yy) or math.sqrt(xx) * math.sqrt(yy))
 
 
 def regr_sxx(ys: Values, xs: Values, weights: Weights) -> float:
@@ -106,7 +123,9 @@ def regr_intercept(ys: Values, xs: Values, weights: Weights) -> float | None:
 
 def regr_r2(ys: Values, xs: Values, weights: Weights) -> float | None:
     _, _, _, yy, xx, xy = _sums(ys, xs, weights)
-    return None if not xx else 1.0 if not yy else xy * xy / (xx * yy)
+    if not xx:
+        return None
+    return 1.0 if not yy else xy * xy / (xx * yy) if xx * yy else xy / xx * (xy / yy)
 
 
 def finite(of: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,6 +138,8 @@ def finite(of: Callable[..., Any]) -> Callable[..., Any]:
             return of(*given)
         except OverflowError:
             return math.inf
+        except (ValueError, ZeroDivisionError):
+            return math.nan
 
     return computed
 
@@ -132,7 +153,7 @@ ONE: dict[str, Callable[..., Any]] = {
     "kurtosis": finite(kurtosis),
 }
 PAIRS: dict[str, Callable[..., Any]] = {
-    of.__name__: finite(of)
+    of.__name__: of
     for of in (
         corr, covar_pop, covar_samp, regr_intercept, regr_r2, regr_slope, regr_sxx, regr_sxy,
         regr_syy,

@@ -67,6 +67,8 @@ def convert(value: pa.Array, kind: pa.DataType, safe: bool) -> pa.Array:
     """The kernel of CAST and, with `safe`, of TRY_CAST."""
     if t.is_nested(value.type):
         return nested_text(value) if kind == t.STRING else _convert_parts(value, kind, safe)
+    if t.is_float(value.type) and t.is_decimal(kind):
+        value = _only(value, pc.is_finite(value))  # NaN and infinities are NULL, as in Spark
     result = _try(value, kind)
     if not safe and result.null_count > value.null_count:
         malformed = t.is_string(value.type)

@@ -1,10 +1,12 @@
 """Functions that write numbers in other ways, and read them, one row at a time."""
 
+import math
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from joinlib.expr import Expr
@@ -44,24 +46,28 @@ def strict_hex(text: str) -> bytes:
 
 def converted(text: str, base: int, to: int) -> str | None:
     """Write a number in another base (conv); a negative `to` writes it with a sign."""
-    if not (2 <= base <= 36 and 2 <= abs(to) <= 36) or not text.strip():
+    text = text.strip(" ")
+    if not (2 <= base <= 36 and 2 <= abs(to) <= 36) or not text:
         return None
-    text = text.strip().upper()
-    negative, number = text.startswith("-"), 0
-    for c in text.removeprefix("-"):
-        if c not in _DIGITS[:base]:
+    negative, number = text.startswith("-"), _leading(text.removeprefix("-"), base)
+    above = number >= 2**63  # as 64 bits with a sign it is below zero
+    if to > 0:
+        number = number if not negative else _U64 - 1 if above else -number % _U64
+        return _in_base(number, to)
+    return "-" * (negative or above) + _in_base(_U64 - number if above else number, -to)
+
+
+def _leading(text: str, base: int) -> int:
+    """Read the digits with which a text begins."""
+    number = 0
+    for c in text:
+        digit = _DIGITS.find(c.upper()) if c.isascii() else -1
+        if not 0 <= digit < base:
             break
-        number = number * base + _DIGITS.index(c)
+        number = number * base + digit
     if number >= _U64:
         raise NoValueError("overflow: conv reads 64 bits")
-    if negative:
-        number = -number % _U64 if to > 0 else number
-        sign = "-" if to < 0 and number else ""
-    elif to < 0 and number >= 2**63:
-        number, sign = _U64 - number, "-"
-    else:
-        sign = ""
-    return sign + _in_base(number, abs(to))
+    return number
 
 
 def _in_base(number: int, base: int) -> str:
@@ -95,18 +101,18 @@ def _by_pattern(value: Any, pattern: str) -> str:
         raise NoValueError("format_number takes a pattern of # 0 , and one point")
     whole, fraction = found[1], found[2] or ""
     group = len(whole) - whole.rindex(",") - 1 if "," in whole else 0
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return _endless(value)
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    text = (
-        f"{abs(exact).quantize(Decimal(1).scaleb(-len(fraction)), context=Context(400, ROUND_HALF_EVEN)):f}"
-    )
+    text = f"{exact.copy_abs().quantize(Decimal(1).scaleb(-len(fraction)), context=Context(400, ROUND_HALF_EVEN)):f}"
     digits, _, rest = text.partition(".")
-    digits = digits.lstrip("0").rjust(whole.count("0"), "0")
+    digits = digits.lstrip("0").rjust(whole.count("0") or (whole != "" and "0" not in fraction), "0")
     least = fraction.count("0")
     rest = rest[:least] + rest[least:].rstrip("0")
+    digits = digits or "0" * (not rest)
     if group:
         digits = re.sub(rf"(?<=\d)(?=(?:\d{{{group}}})+$)", ",", digits)
-    sign = "-" if exact < 0 and (digits.strip("0,") or rest.strip("0")) else ""
-    return sign + digits + ("." + rest if rest else "")
+    return "-" * exact.is_signed() + digits + ("." + rest if rest else "")
 
 
 _SPEC = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
@@ -174,11 +180,13 @@ def _number(
     if lower in "xo":
         text = format(value % 2**kind.bit_width, letter)
         return text.rjust(int(width), "0") if "0" in flags and width else text
+    minus = math.copysign(1.0, value) < 0 if isinstance(value, float) else value < 0
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return _never_padded(value, flags)
     text = _absolute(value, lower, digits)
     if "," in flags and lower in "df":
         whole, point, rest = text.partition(".")
         text = f"{int(whole):,}" + point + rest
-    minus = value < 0
     sign = "-" if minus else "+" if "+" in flags else " " if " " in flags else ""
     if "(" in flags and minus:
         return f"({text})"
@@ -187,17 +195,36 @@ def _number(
     return sign + (text.upper() if letter.isupper() else text)
 
 
+def _never_padded(value: float, flags: str) -> str:
+    """Write NaN, which has no sign, or an infinity."""
+    if value != value:
+        return "NaN"
+    if value < 0:
+        return "(Infinity)" if "(" in flags else "-Infinity"
+    return "+Infinity" if "+" in flags else " Infinity" if " " in flags else "Infinity"
+
+
 def _absolute(value: Any, letter: str, digits: str | None) -> str:
     if letter == "d":
         return str(abs(value))
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return "NaN" if value != value else "Infinity"
     count = int(digits or 6)
     exact = Decimal(repr(value)) if isinstance(value, float) else value
     with localcontext(Context(400, ROUND_HALF_UP)):
         if letter == "f":
             return f"{abs(exact).quantize(Decimal(1).scaleb(-count)):f}"
+        if letter == "g":
+            return _general(abs(exact), count or 1)
         return _scientific(abs(exact), count)
+
+
+def _general(value: Decimal, count: int) -> str:
+    """Write so many digits: with an exponent only below 0.0001, or where the whole part has more."""
+    if not value:
+        return f"{0:.{count - 1}f}"
+    rounded = value.quantize(Decimal(1).scaleb(value.adjusted() + 1 - count))
+    if Decimal("0.0001") <= rounded < Decimal(10) ** count:
+        return f"{rounded.quantize(Decimal(1).scaleb(rounded.adjusted() + 1 - count)):f}"
+    return _scientific(value, count - 1)
 
 
 def _scientific(value: Decimal, count: int) -> str:
@@ -214,7 +241,7 @@ def _shown(value: Any, kind: pa.DataType) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return java_float(value)
+        return java_float(value, np.float32 if kind == t.FLOAT else float)
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 

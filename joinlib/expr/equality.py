@@ -13,6 +13,15 @@ def key(value: Any) -> Any:
     return tuple((k, key(v)) for k, v in value.items()) if isinstance(value, dict) else value
 
 
+def zeroed(value: Any) -> Any:
+    """Return the value with 0.0 for each -0.0, which equals it."""
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, list | tuple):
+        return type(value)(map(zeroed, value))
+    return {k: zeroed(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
 def rank(value: Any) -> Any:
     """Return what sorts as Spark does: NULL first, NaN last."""
     if value is None:

@@ -39,9 +39,11 @@ def if_(condition: Expr, value: Expr, otherwise: Expr) -> Expr:
 
 
 def concat(*values: Expr) -> Expr:
-    """Build concat, of texts or of arrays."""
+    """Build concat, of texts, of bytes or of arrays."""
     if any(t.is_nested(v.type) for v in values):
         return lists.concatenated(*values)
+    if all(v.type == t.BINARY for v in values):
+        return text.concat_bytes(*values)
     return text.concat(*values)
 
 

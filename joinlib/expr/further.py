@@ -17,7 +17,7 @@ from joinlib.expr.dates import make_timestamp
 from joinlib.expr.digits import strict_hex
 from joinlib.expr.nodes import NoValueError
 from joinlib.expr.signatures import Signature, row
-from joinlib.expr.strings import encode, from_base64
+from joinlib.expr.strings import encode, strict_base64
 
 
 def to_base32(value: bytes) -> str:
@@ -48,7 +48,7 @@ def hmac(key: bytes, message: bytes, name: str = "SHA256") -> bytes:
 
 def to_binary(text: str, form: str = "hex") -> bytes:
     """Read text as hex, base64 or as its UTF-8."""
-    known = {"hex": strict_hex, "base64": from_base64, "utf-8": _utf8, "utf8": _utf8}
+    known = {"hex": strict_hex, "base64": strict_base64, "utf-8": _utf8, "utf8": _utf8}
     if form.lower() not in known:
         raise NoValueError("to_binary takes 'hex', 'utf-8' or 'base64'")
     return known[form.lower()](text)

@@ -4,7 +4,7 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from joinlib.expr.signatures import Signature, row
 
 _U32 = 2**32 - 1
 _SEED = 42
+_EXACT = Context(prec=40)  # a DECIMAL has at most 38 digits, the context of Python's own keeps 28
 Bytes = Callable[[bytes, int], int]
 
 
@@ -77,7 +78,7 @@ def _bytes(value: Any, kind: pa.DataType) -> bytes:
     if t.is_float(kind):
         return struct.pack("<f" if kind == t.FLOAT else "<d", value + 0.0)
     if t.is_decimal(kind):
-        whole = int(Decimal(value).scaleb(kind.scale))
+        whole = int(Decimal(value).scaleb(kind.scale, _EXACT))
         return struct.pack("<q", whole) if kind.precision <= 18 else _big(whole)
     if isinstance(value, int):
         return struct.pack("<q", value)

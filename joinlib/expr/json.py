@@ -63,7 +63,7 @@ def get_json_object(text: str, path: str) -> str | None:
     if steps is None or value is _NONE:
         return None
     found = _found(value, steps)
-    if not found or found[0] is None:
+    if not found or (found[0] is None and steps):
         return None
     if None in steps and len(found) > 1:
         return _json(found)

@@ -10,7 +10,7 @@ from joinlib.expr import Expr
 from joinlib.expr import signatures as s
 from joinlib.expr import types as t
 from joinlib.expr.cast import cast
-from joinlib.expr.equality import key, rank
+from joinlib.expr.equality import key, rank, zeroed
 from joinlib.expr.nested import checked, common_type
 from joinlib.expr.patterns import split
 from joinlib.expr.rows import NoValueError
@@ -22,7 +22,7 @@ _MOST = 1 << 27  # elements of a list that a function makes
 def distinct(values: list[Any]) -> list[Any]:
     seen: dict[Any, Any] = {}
     for value in values:
-        seen.setdefault(key(value), value)
+        seen.setdefault(key(value), zeroed(value))
     return list(seen.values())
 
 

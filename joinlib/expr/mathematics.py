@@ -38,17 +38,23 @@ def _cbrt(x: F64) -> F64:
     return np.where(np.isfinite(better), better, root)
 
 
+def _sign(x: F64) -> F64:
+    """Compute the sign; as in Java, that of -0.0 is -0.0."""
+    return np.where(x == 0, x, np.sign(x))
+
+
+_ATAN2 = _of_c("atan2")
 _COS, _LN, _POWER, _SIN, _TAN = map(_of_c, ("cos", "ln", "power", "sin", "tan"))
 _ONE: dict[str, Callable[..., Any]] = {
     **{name: _of_c(name) for name in (
         "acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "exp", "expm1", "log10", "log1p", "log2", "sinh", "tanh",
     )},
     "cbrt": _cbrt, "cos": _COS, "cot": _quotient(1.0, _TAN), "csc": _quotient(1.0, _SIN), "degrees": np.degrees,
-    "ln": _LN, "radians": np.radians, "rint": np.rint, "sec": _quotient(1.0, _COS), "sign": np.sign, "signum": np.sign,
+    "ln": _LN, "radians": np.radians, "rint": np.rint, "sec": _quotient(1.0, _COS), "sign": _sign, "signum": _sign,
     "sin": _SIN, "sqrt": np.sqrt, "tan": _TAN,
 }  # fmt: skip
 _TWO: dict[str, Callable[..., Any]] = {
-    "atan2": _of_c("atan2"), "hypot": np.hypot, "log": lambda base, x: _LN(x) / _LN(base), "pow": _POWER,
+    "atan2": lambda y, x: _ATAN2(y + 0.0, x + 0.0), "hypot": np.hypot, "log": lambda base, x: _LN(x) / _LN(base), "pow": _POWER,
     "power": _POWER,
 }  # fmt: skip
 _ABOVE = {

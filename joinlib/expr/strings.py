@@ -1,7 +1,7 @@
 """Functions of strings, one row at a time. Law: Spark's; positions count characters, from 1."""
 
 import base64
-import binascii
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -31,10 +31,12 @@ def instr(text: str, part: str) -> int:
 
 
 def locate(part: str | None, text: str | None, start: int | None = 1) -> int | None:
-    if start is None or start < 1:
+    if start is None:
         return 0
     if part is None or text is None:
         return None
+    if start < 1:
+        return 0
     return text.find(part, start - 1) + 1 if part else 1
 
 
@@ -182,10 +184,20 @@ def to_base64(value: bytes) -> str:
 
 
 def from_base64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError) as error:
-        raise NoValueError("malformed base64") from error
+    """Read base64 as Java's MIME decoder does: what is neither of its letters nor padding is left out."""
+    letters, pad, rest = re.sub(r"[^A-Za-z0-9+/=]", "", text).partition("=")
+    wrong = len(letters) % 4 in (0, 1) or rest.strip("=") or (len(letters) % 4 == 2 and not rest)
+    if len(letters) % 4 == 1 or (pad and wrong):
+        raise NoValueError("malformed base64")
+    return base64.b64decode(letters + "=" * (-len(letters) % 4))
+
+
+def strict_base64(text: str) -> bytes:
+    """Read base64 in which only spaces may stand between the letters, and padding is whole or left out."""
+    letters, pad = re.sub(r"[ \t\r\n\f]", "", text.rstrip("=")), len(text) - len(text.rstrip("="))
+    if re.search(r"[^A-Za-z0-9+/]", letters) or pad not in (0, {2: 2, 3: 1}.get(len(letters) % 4, 0)):
+        raise NoValueError("malformed base64")
+    return from_base64(letters)
 
 
 _CHARSETS = {

@@ -53,6 +53,15 @@ def concat(*values: Expr) -> Expr:
     return call(join_text, tuple(text("concat", v) for v in values), t.STRING, sql)
 
 
+def concat_bytes(*values: Expr) -> Expr:
+    sql = "concat(" + ", ".join(v.sql for v in values) + ")"
+    return call(join_bytes, values, t.BINARY, sql)
+
+
+def join_bytes(*values: Value) -> Value:
+    return pc.binary_join_element_wise(*values, pa.scalar(b""), null_handling="emit_null")
+
+
 def join_text(*values: Value) -> Value:
     return pc.binary_join_element_wise(*values, pa.scalar(""), null_handling="emit_null")
 

@@ -133,7 +133,7 @@ def _decimal(text: str, kind: pa.DataType) -> Decimal | None:
         rounded = Decimal(text).quantize(Decimal(1).scaleb(-kind.scale), context=_WIDE)
     except InvalidOperation:
         return None
-    return rounded if abs(rounded) < Decimal(10) ** (kind.precision - kind.scale) else None
+    return rounded if rounded.copy_abs() < Decimal(10) ** (kind.precision - kind.scale) else None
 
 
 def _boolean(text: str) -> bool | None:
@@ -212,5 +212,13 @@ def java_float(number: float, of: Callable[[float], Any] = float) -> str:
         return "Infinity" if number > 0 else "-Infinity"
     if number == 0 or 1e-3 <= abs(number) < 1e7:
         return np.format_float_positional(of(number), unique=True, trim="0")
-    mantissa, exponent = np.format_float_scientific(of(number), unique=True, trim="0").split("e")
+    mantissa, exponent = _two_digits(number, of) or np.format_float_scientific(
+        of(number), unique=True, trim="0"
+    ).split("e")
     return f"{mantissa}E{int(exponent)}"
+
+
+def _two_digits(number: float, of: Callable[[float], Any]) -> list[str] | None:
+    """The nearest number of two digits, which Java prefers to one of a single digit: 4.9E-324, not 5.0E-324."""
+    near = f"{number:.1e}"
+    return near.split("e") if of(float(near)) == of(number) else None

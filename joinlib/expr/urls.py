@@ -11,7 +11,8 @@ from joinlib.expr.signatures import Signature, row
 _URL = re.compile(
     r"(?:([a-zA-Z][a-zA-Z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL
 )
-_BAD = re.compile(r"[\s<>\"{}|\\^`]")
+_BAD = re.compile(r"[\s<>\"{}|\\^`\x00-\x1f\x7f]|%(?![0-9a-fA-F]{2})")
+_SERVER = re.compile(r"(?:([^@\[\]]*)@)?(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9.-]+)(?::\d*)?")
 
 
 def encode(text: str) -> str:
@@ -36,16 +37,29 @@ def parse(text: str, part: str, key: str | None = None) -> str | None:
     if found is None:
         raise NoValueError("malformed URL; use try_parse_url")
     scheme, authority, path, query, fragment = found.groups()
+    _check(scheme, authority, path, query, fragment)
+    if scheme and authority is None and not path.startswith("/"):
+        return scheme if part == "PROTOCOL" and key is None else None
     if key is not None:
         hit = re.search(rf"(?:^|&){re.escape(key)}=([^&]*)", query or "") if part == "QUERY" else None
         return hit[1] if hit else None
-    user, _, host = (authority or "").rpartition("@")
-    host = host if host.startswith("[") else host.partition(":")[0]
+    server = _SERVER.fullmatch(authority or "")
+    user, host = server.groups() if server else (None, None)
     parts = {
-        "PROTOCOL": scheme, "AUTHORITY": authority, "PATH": path, "QUERY": query, "REF": fragment, "HOST": host or None,
-        "USERINFO": user or None, "FILE": path + (f"?{query}" if query is not None else ""),
+        "PROTOCOL": scheme, "AUTHORITY": authority or None, "PATH": path, "QUERY": query, "REF": fragment, "HOST": host,
+        "USERINFO": user, "FILE": path + (f"?{query}" if query is not None else ""),
     }  # fmt: skip
     return parts.get(part)
+
+
+def _check(
+    scheme: str | None, authority: str | None, path: str, query: str | None, fragment: str | None
+) -> None:
+    """Raise NoValueError if these parts make no URL."""
+    colon = scheme is None and authority is None and ":" in path.partition("/")[0]
+    nothing = scheme is not None and not authority and not path and query is None
+    if colon or nothing or "[" in path or "]" in path or "#" in (fragment or ""):
+        raise NoValueError("malformed URL; use try_parse_url")
 
 
 def tried_parse(text: str, part: str, key: str | None = None) -> str | None:

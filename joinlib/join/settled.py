@@ -38,7 +38,7 @@ def settled(parts: Sequence[Arrival], side: Side, origin: Origin) -> list[Arriva
     found = []
     for role in dict.fromkeys((part.stored, part.probing) for part in parts):
         own = [part for part in parts if (part.stored, part.probing) == role]
-        rows = consolidated(concat([part.rows for part in own], own[0].rows.schema), ordered=False)
+        rows = consolidated(concat([part.rows for part in own], own[0].rows.schema), False, placed=True)
         part = replace(own[0], rows=rows, written=None)
         if part.rows.num_rows:
             found.append(_applied(part, side, origin) if part.stored else part)

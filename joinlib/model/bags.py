@@ -47,12 +47,13 @@ class Bag:
 
 def distinct_of(call: AggregateCall) -> Bag | None:
     """Return the bag that finds out which values of the call's argument come and go."""
-    return Bag("distinct", call.arguments, len(call.arguments)) if call.distinct else None
+    columns = tuple(dict.fromkeys(call.arguments))
+    return Bag("distinct", columns, len(columns)) if call.distinct else None
 
 
 def bag_of(call: AggregateCall, changes: bool) -> Bag | None:
     """Return the bag that the call is computed from; None if columns of partials are enough."""
-    columns, function = call.arguments, call.function
+    columns, function = tuple(dict.fromkeys(call.arguments)), call.function
     if function in _VARIANCES:
         return Bag("squares", columns, 1, call.distinct)
     if function in ("sum", "avg"):

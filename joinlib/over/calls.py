@@ -184,9 +184,9 @@ def _summed(work: Work) -> Made:
         except OverflowError as error:
             raise _too_large(call) from error
         state = _state(work, n=counts, s=total)
-    if call.function == "avg":
-        return Made(exact.mean(total, counts, call.type), state)
     try:
+        if call.function == "avg":
+            return Made(exact.mean(total, counts, call.type), state)
         return Made(pc.if_else(none, pa.scalar(None, call.type), total.cast(call.type)), state)
     except pa.ArrowInvalid as error:
         raise _too_large(call) from error

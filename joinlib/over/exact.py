@@ -46,7 +46,11 @@ def sums(values: pa.Array, known: Mask, frames: FrameEnds, before: pa.Array | No
 
 
 def mean(total: pa.Array, counts: I64, kind: pa.DataType) -> pa.Array:
-    """Return totals divided by counts, rounded half up; NULL where the count is 0."""
+    """Return totals divided by counts, rounded half up; NULL where the count is 0.
+
+    Raises:
+        ArrowInvalid: if a mean has more digits than its type.
+    """
     none = counts == 0
     if t.is_float(kind):
         with np.errstate(invalid="ignore", divide="ignore"):

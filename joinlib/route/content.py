@@ -72,16 +72,19 @@ def unweighted(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.drop_columns([WEIGHT]) if rows.schema.names[-1:] == [WEIGHT] else rows
 
 
-def consolidated(rows: pa.RecordBatch, ordered: bool = True) -> pa.RecordBatch:
+def consolidated(rows: pa.RecordBatch, ordered: bool = True, placed: bool = False) -> pa.RecordBatch:
     """Sum the weights of equal rows, and leave out rows whose sum is 0.
 
     Rows that are only inserted are returned as they are. O(rows), and O(d log d) for d rows that equal a
     deleted row. ordered: whether deletions come first; otherwise rows of which none are equal are not copied.
+    placed: whether rows that lie at different hashes differ, as they may where no column is left of their key.
     """
     amounts = weights(rows)
     if not (amounts < 0).any():
         return rows
     columns, gone = values(rows), amounts < 0
+    if placed and rows.schema.names[0] == HASH:
+        columns = [rows.column(0), *columns]
     if rows.schema.names[0] == HASH:  # rows of other keys than those of deletions are not even hashed
         keys = rows.column(0).to_numpy()
         some = np.flatnonzero(_among(keys, keys[gone]))

@@ -15,14 +15,13 @@ from joinlib.expr import types as t
 from joinlib.expr.arithmetic import arithmetic, minus
 from joinlib.expr.cast import cast
 from joinlib.expr.compare import between, check, compare, one_of
-from joinlib.expr.forms import if_
+from joinlib.expr.forms import concat, if_
 from joinlib.expr.functions import VOLATILE, check_call, function
 from joinlib.expr.logic import both, choose, either, is_null, negate
 from joinlib.expr.mathematics import SIGNS
 from joinlib.expr.nested import array_of, field, item_of, struct_
 from joinlib.expr.nodes import constant
 from joinlib.expr.patterns import like
-from joinlib.expr.text import concat
 from joinlib.expr.time import is_interval, shift
 from joinlib.sql.literals import interval_of, number_of, type_of
 from joinlib.sql.scope import Scope

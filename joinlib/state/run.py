@@ -82,14 +82,14 @@ class LiveRun(ABC):
         return self.index.marks[rows] & DEAD == 0
 
     def equal(self, rows: pa.RecordBatch) -> tuple[I64, I64]:
-        """Find the living rows that equal `rows`: pairs (position, number), by position, then by number."""
+        """Find the living rows that equal `rows`, in their hash too: pairs (position, number), by position, then by number."""
         positions, found = self.alike(rows)
         alive = self.living(found.astype(np.int32))
         positions, found = positions[alive], found[alive]
         order = np.lexsort((found, positions))
         positions, found = positions[order], found[order]
-        wanted = [column.take(pa.array(positions)) for column in values(rows)]
-        mask = same(wanted, values(self.rows(found)), len(found))
+        wanted = [column.take(pa.array(positions)) for column in rows.columns]
+        mask = same(wanted, self.rows(found).columns, len(found))
         return positions[mask], found[mask]
 
     def of_hashes(self, hashes: U64) -> tuple[I64, I64]:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,8 +19,11 @@ from joinlib.plan.build import build
 from joinlib.plan.options import JoinOptions
 from joinlib.plan.source import SourceInput
 from tests.laws.cases import DAY, UTC, Case, bounds, cases, holds
-from tests.laws.harness import Flow, Trouble
+from tests.laws.changelog import Changelog
+from tests.laws.document import written
+from tests.laws.harness import SMALL, Flow, Trouble
 from tests.laws.oracle import Condition, Query, differ, same, unsure
+from tests.laws.product import Course, Product
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,30 @@ def test_what_is_late_is_counted_once(tmp_path: Path) -> None:
     flow, _ = run(tmp_path, {"a": [(1, 50)], "b": [(1, 50)]}, {"b": [(None, 0), (2, 0)], "a": [(None, 0)]})
 
     assert flow.late == {"a": 1, "b": 1, "b_2": 1, "b_3": 1}
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rows_whose_values_nobody_reads_go_apart(grouped: bool, tmp_path: Path) -> None:
+    """Two rows that are alike but for x of `x NOT IN`: each finds its value, and a NULL comes in the same batch."""
+    sql = "SELECT 1 AS n FROM a WHERE k NOT IN (SELECT k FROM b)"
+    sql = f"SELECT n, count(*) AS c FROM ({sql}) GROUP BY n" if grouped else sql
+    for name, parts in {"a": [[1, 2]], "b": [[9], [1, 2, None]]}.items():
+        (tmp_path / name).mkdir()
+        for at, keys in enumerate(parts):
+            pq.write_table(pa.table({"k": pa.array(keys, pa.int64())}), tmp_path / name / f"{at}.parquet")
+    files = {"maxFilesPerBatch": 1, "orderBy": "name"}
+    spec = {
+        "sql": sql,
+        "inputs": {n: {"schema": "k BIGINT", "files": {"path": n, **files}} for n in "ab"},
+        "output": {"mode": "changelog", "files": {"path": "out"}},
+        "checkpoint": {"path": "checkpoint"},
+    }
+    seen = Changelog(tmp_path / "out")
+    for number in Product(written(spec, tmp_path), SMALL, Course()).batches():
+        seen.batch(number, units_apart=False)
+        assert number or seen.answer
+
+    assert not seen.answer
 
 
 def test_of_rows_that_only_their_time_tells_apart_few_are_stored(tmp_path: Path) -> None:

@@ -6,15 +6,18 @@ Law: the sum of what has come out is the query over the sum of what has come in.
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
+from joinlib.errors import SpecError
 from joinlib.expr import ref
 from joinlib.model.inputs import WEIGHT, InputPlan, StoredColumn
 from joinlib.model.over import Over
@@ -27,6 +30,8 @@ from joinlib.sql.graph import Table
 from joinlib.sql.over import over_of
 from joinlib.sql.parse import parse
 from joinlib.state.manifest import decode, empty
+from tests.laws.document import written
+from tests.laws.product import Course, Product
 from tests.laws.windows import MINUTE, SCHEMA, START, Case, Row, batch, case, counted, row, told
 
 SEEDS = st.integers(0, 2**32)
@@ -228,3 +233,17 @@ def test_sessions_end_when_nothing_comes_for_longer_than_their_gap(seed: int, ch
             assert {r: n for r, n in out.items() if n} == final
         out.update(counted(unit.batch([], closed=True)))
         assert {r: n for r, n in out.items() if n} == answer
+
+
+def test_a_mean_with_too_many_digits_is_told(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    table = pa.table({"m": pa.array([Decimal(10**32 - 1)] * 2, pa.decimal128(38, 6))})
+    pq.write_table(table, tmp_path / "s" / "0.parquet")
+    spec = {
+        "sql": "SELECT avg(m) OVER () AS a FROM s",
+        "inputs": {"s": {"schema": "m DECIMAL(38,6)", "files": {"path": "s"}}},
+        "output": {"mode": "changelog", "files": {"path": "out"}},
+        "checkpoint": {"path": "checkpoint"},
+    }
+    with pytest.raises(SpecError, match=r"is too large for DECIMAL\(38,10\); CAST its argument"):
+        list(Product(written(spec, tmp_path), Tuning(), Course()).batches())

@@ -96,6 +96,66 @@ def test_value_and_type(text: str, kind: str, value: Any) -> None:
     assert values(text, TABLE)[0] == value
 
 
+WIDE = "CAST('99999999999999999999999999999999.999999' AS DECIMAL(38,6))"
+LESS = "CAST('-99999999999999999999999999999999.999999' AS DECIMAL(38,6))"
+EDGES = [
+    (WIDE, "DECIMAL(38,6)", Decimal("99999999999999999999999999999999.999999")),
+    ("CAST(CAST('NaN' AS DOUBLE) AS DECIMAL(10,2))", "DECIMAL(10,2)", None),
+    ("CAST(CAST('-Infinity' AS FLOAT) AS DECIMAL(10,2))", "DECIMAL(10,2)", None),
+    (f"hash({WIDE})", "INT", -817514053),
+    (f"hash({LESS})", "INT", 1400911110),
+    (f"format_number({WIDE}, '0.0')", "STRING", "100000000000000000000000000000000.0"),
+    ("array(1, 2) || array(3)", "ARRAY", [1, 2, 3]),
+    ("X'61FF' || X'62'", "BINARY", b"a\xffb"),
+    ("concat(X'61', X'FF')", "BINARY", b"a\xff"),
+    ("concat(X'61', 'b')", "STRING", "ab"),
+    ("CAST(CAST('4.9E-324' AS DOUBLE) AS STRING)", "STRING", "4.9E-324"),
+    ("CAST(CAST('1.4E-45' AS FLOAT) AS STRING)", "STRING", "1.4E-45"),
+    ("CAST(2e-323 AS STRING)", "STRING", "2.0E-323"),
+    ("CAST(9e15 AS STRING)", "STRING", "9.0E15"),
+    ("CAST(atan2(-0.0D, -0.0D) AS STRING)", "STRING", "0.0"),
+    ("CAST(sign(-0.0D) AS STRING)", "STRING", "-0.0"),
+    ("CAST(array_distinct(array(-0.0D, 0.0D)) AS STRING)", "STRING", "[0.0]"),
+    ("CAST(array_union(array(-0.0D), array(1D)) AS STRING)", "STRING", "[0.0, 1.0]"),
+    ("conv('-9223372036854775808', 10, 16)", "STRING", "FFFFFFFFFFFFFFFF"),
+    ("conv('-0', 10, -16)", "STRING", "-0"),
+    ("conv('-1', 10, 16)", "STRING", "FFFFFFFFFFFFFFFF"),
+    ("conv('-15', 10, -16)", "STRING", "-F"),
+    ("conv('18446744073709551615', 10, -16)", "STRING", "-1"),
+    ("conv('\\t7', 10, 2)", "STRING", "0"),
+    ("format_number(-0.05, '##0.0')", "STRING", "-0.0"),
+    ("format_number(0D, '#,###.##')", "STRING", "0"),
+    ("format_number(0.004D, '#')", "STRING", "0"),
+    ("format_number(0.5D, '#.##')", "STRING", "0.5"),
+    ("format_number(0.5D, '.00')", "STRING", ".50"),
+    ("format_number(CAST('NaN' AS DOUBLE), '0.0')", "STRING", "NaN"),
+    ("format_string('%,.1f|%5.1f', -0.0D, CAST('NaN' AS DOUBLE))", "STRING", "-0.0|  NaN"),
+    ("format_string('%g %g %g %g', -2.5D, 0D, 0.00001D, 1234567D)", "STRING", "-2.50000 0.00000 1.00000e-05 1.23457e+06"),
+    ("format_string('%s', CAST(0.1 AS FLOAT))", "STRING", "0.1"),
+    ("get_json_object('null', '$')", "STRING", "null"),
+    ("get_json_object('{\"a\": null}', '$.a')", "STRING", None),
+    ("try_to_binary('2024-02-30', 'base64')", "BINARY", None),
+    ("try_to_binary('ab=', 'base64')", "BINARY", None),
+    ("to_binary('ab cd', 'base64')", "BINARY", b"i\xb7\x1d"),
+    ("unbase64('ab.cd')", "BINARY", b"i\xb7\x1d"),
+    ("unbase64('é')", "BINARY", b""),
+    ("try_parse_url('a%b', 'PATH')", "STRING", None),
+    ("try_parse_url('12:30:00', 'PATH')", "STRING", None),
+    ("try_parse_url('mailto:a@b', 'PATH')", "STRING", None),
+    ("try_parse_url('http://h:x/', 'HOST')", "STRING", None),
+    ("try_parse_url('http://u:p@h.org:80/p', 'USERINFO')", "STRING", "u:p"),
+    ("try_parse_url('http://[::1]/a', 'HOST')", "STRING", "[::1]"),
+    ("locate('a', CAST(NULL AS STRING), 0)", "INT", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "kind", "value"), EDGES, ids=[f[0] for f in EDGES])
+def test_value_at_an_edge(text: str, kind: str, value: Any) -> None:
+    """Zeros with a sign, decimals of more digits than Python's own context, bytes, NaN."""
+    assert name(expression(text, TABLE.schema).type) == kind
+    assert values(text, TABLE)[0] == value
+
+
 @pytest.mark.parametrize(
     "text",
     ["b + 1", "b * 2", "a / b", "a % b", "d / 0", "CAST(b AS INT)", "CAST(s AS INT)", "a div 0", "x / b"],

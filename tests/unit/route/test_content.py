@@ -55,6 +55,14 @@ def test_consolidated_is_the_sum(rows: list[tuple[object, ...]]) -> None:
         assert len(gone) >= len(summed(found))
 
 
+def test_equal_rows_that_lie_apart() -> None:
+    """Only where rows have a place by their hash, which is then part of them."""
+    rows = pa.record_batch([pa.array([1, 2], pa.uint64()), pa.array([-1, -1])], ["$hash", WEIGHT])
+
+    assert weights(consolidated(rows)).tolist() == [-2]
+    assert weights(consolidated(rows, placed=True)).tolist() == [-1, -1]
+
+
 @given(st.lists(ROWS, min_size=1, max_size=30))
 def test_rows_of_equal_hashes_that_differ(rows: list[tuple[object, ...]]) -> None:
     """A hash that tells nothing apart changes the cost only."""

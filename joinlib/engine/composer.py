@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _PIECES = 4  # of a task's share, at least: those next to each other are read at once, so that tasks read similar amounts
 
-_PASSES_ON_NOTHING: dict[str, Any] = {"ticks": (), "versions": (), "rules": ()}
+_PASSES_ON_NOTHING: dict[str, Any] = {"ticks": (), "versions": ()}
 Offset = dict[str, Any]
 Sliced = tuple[str, Slice]  # a slice of a source
 Reads = tuple[tuple[str, tuple[Slice, ...]], ...]  # of each source
@@ -146,14 +146,15 @@ class Composer:
         first = {
             "ticks": ticks,
             "versions": tuple((stage, tuple(pairs)) for stage, pairs in versions.items()),
-            "rules": tuple((int(number), rule) for number, rule in end.get("rules", {}).items()),
         }
+        rules = tuple((int(number), rule) for number, rule in end.get("rules", {}).items())
         return [
             MapInput(
                 reads := _by_source(group),
                 first=self._numbers(reads, before := _before(reads, starts)),
                 before=before,
                 route=route,
+                rules=rules,
                 small=small,
                 **(first if at == 0 else _PASSES_ON_NOTHING),
             )

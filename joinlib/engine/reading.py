@@ -20,15 +20,21 @@ from joinlib.model.time import NEVER
 from joinlib.model.watermark import Tick
 from joinlib.route import biclique, hotspot
 from joinlib.route.census import Census
-from joinlib.route.routers import BicliqueRouter, Router, RuleRouter, default_router
+from joinlib.route.routers import BicliqueRouter, Router, RuleRouter
 from joinlib.route.slots import slots
 from joinlib.source import Slice, fetch_ahead, reader
+from joinlib.state.location import census_folder
 
 
 def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.RecordBatch]:
     """Read one part of `batch` and yield its exchange rows. batch: None: no block is written as a segment."""
-    way, first, before, pipeline = _way(task, part), dict(part.first), dict(part.before), task.pipeline
-    to = senders(pipeline, task.states, task.tuning, batch, {0: way})
+    routers, first, before, pipeline = (
+        _routers(task, part),
+        dict(part.first),
+        dict(part.before),
+        task.pipeline,
+    )
+    to = senders(pipeline, task.states, task.tuning, batch, routers)
     plans = {s.name: s for s in task.sources}
     if part.small:
         fetch_ahead((plans[name].config, slices) for name, slices in part.reads)
@@ -54,10 +60,11 @@ def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.Rec
         except Exception as error:
             error.add_note(f"{NOTE}input {name}")
             raise
-    for folder, census in way.censuses.items():
-        if part.reads:
-            name, slices = part.reads[0]
-            census.write(task.census / folder, f"{name}-{_origin(slices, before.get(name, 0))}")
+    for number, router in routers.items() if part.reads else ():
+        name, slices = part.reads[0]
+        for folder, census in router.censuses.items():
+            file = f"{name}-{_origin(slices, before.get(name, 0))}"
+            census.write(census_folder(task.states, number) / folder, file)
     yield from _told(part, to, pipeline)
 
 
@@ -69,8 +76,7 @@ def _told(part: MapInput, to: Sequence[Sender], pipeline: Pipeline) -> Iterator[
     for number, versions in part.versions:
         yield to[number].versions(versions)
     for number, rule in part.rules:
-        for below in dict.fromkeys(plan.upstream for plan in pipeline.stages[number].inputs):
-            assert below is not None, "rows of inputs are routed by map tasks"
+        if (below := pipeline.stages[number].inputs[0].upstream) is not None:
             yield to[below].rule(number, rule)
 
 
@@ -90,14 +96,16 @@ def _letters(
         yield letters_row(slots(pipeline.units)[origin % pipeline.units], len(pipeline.stages), block)
 
 
-def _way(task: SourceTask, part: MapInput) -> Router:
-    """Return the router of a part's rows, which also counts what it needs for the next rule."""
-    stage, seed = task.stage, part.reads[0][1][0].index if part.reads else 0
-    if task.routed:
-        return RuleRouter(
-            stage.units, hotspot.decode(part.route, stage.units), Census.begin(stage.units, seed)
-        )
+def _routers(task: SourceTask, part: MapInput) -> dict[int, Router]:
+    """Return what routes a part's rows, by stage, where it is not the default; it also counts for the next rules."""
+    stage, pipeline, seed = task.stage, task.pipeline, part.reads[0][1][0].index if part.reads else 0
+    ruled = {n for n in pipeline.ruled if pipeline.stages[n].inputs[0].upstream is None}
+    rules = {0: part.route, **dict(part.rules)}
+    found: dict[int, Router] = {
+        n: RuleRouter(stage.units, hotspot.decode(rules.get(n), stage.units), Census.begin(stage.units, seed))
+        for n in ruled
+    }
     if task.split and stage.route is not None:
         seen = {str(p.number): Census.begin(stage.units, seed) for p in stage.inputs}
-        return BicliqueRouter(stage.route, biclique.decode(part.route), seen)
-    return default_router(stage.units, stage.route)
+        found[0] = BicliqueRouter(stage.route, biclique.decode(part.route), seen)
+    return found

@@ -86,6 +86,6 @@ class MapInput:
     first: tuple[tuple[str, int], ...] = ()  # (source whose rows are numbered, number of its first row)
     before: tuple[tuple[str, int], ...] = ()  # (source, rows of its first slice that another task reads)
     route: dict[str, Any] | None = None  # the rule, or rules, that split hot keys; None: the hashes' top bits
-    # By stage that reads the rows of others: the rule by which they go to its units.
+    # Of later stages: the rule by which rows of inputs, or of other stages, go to its units, by its number.
     rules: tuple[tuple[int, dict[str, Any]], ...] = ()
     small: bool = False  # the whole batch, which this task runs to its end (`engine.small`)

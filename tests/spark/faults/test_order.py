@@ -25,7 +25,7 @@ _APT = Path(__file__).parents[3] / "tools" / "apt"
 _OURS = re.compile(r"(checkpoint|out)\b")
 # Caches, hints and files of this boot, on which no batch depends (see `joinlib.checkpoint.batches`), and files without their final name.
 _EXPENDABLE = re.compile(
-    r"checkpoint/(lock|lock\.jvm|stop|logs.*|sources/census|(.*/)?\.[^/]*)|out/(\.staging|\.swept-|\._).*"
+    r"checkpoint/(lock|lock\.jvm|stop|logs.*|sources/census.*|(.*/)?\.[^/]*)|out/(\.staging|\.swept-|\._).*"
 )
 _SEGMENT = re.compile(r"checkpoint/state/\d+/\d+/(.+\.arrow)")  # matters once a manifest names it
 _FOR_TASKS = re.compile(r"checkpoint/(streamjoin\.json|partitions|sources|tables|state/epochs|spark)\b")

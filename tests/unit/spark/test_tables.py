@@ -1,6 +1,7 @@
 """The path of a batch through source, exchange and units, tables included, in one process and without Spark."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from joinlib.engine.reading import read
 from joinlib.engine.receipt import decode
 from joinlib.engine.unit import UnitTask
 from joinlib.errors import NotReady, SpecError
+from joinlib.inprocess import InProcess
 from joinlib.lookup.spill import PARTS
 from joinlib.lookup.used import Used, total
 from joinlib.lookup.version import Version
@@ -256,3 +258,38 @@ def test_a_table_that_is_searched_by_ranges_alone_must_fit_its_budget(tmp_path: 
     bench.spec["inputs"]["prices"]["files"]["budget"] = "10"
     with pytest.raises(SpecError, match=r"inputs\.prices: the table has .* more than its budget"):
         bench._compiled()
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_hot_keys_of_later_stages_are_spread(tmp_path: Path, joined: bool) -> None:
+    """Of a second output that reads an input itself; and of a stage that asks, behind joined streams."""
+    one, other = QUERIES[0], QUERIES[5].replace("c.name", "c.name AS name")
+    bench = Bench(tmp_path, one)  # its files
+    for file in range(3):
+        made = "SELECT i AS id, CASE WHEN i % 2 = 0 THEN 3 ELSE i % 1000 END AS customer, 'x' AS item FROM range({}, {}) t(i)"
+        bench.write("orders", made.format(file * 5000, file * 5000 + 5000), f"b{file}")
+        bench.write(
+            "ships",
+            f"SELECT i AS id, 'c' AS carrier FROM range({file * 5000}, {file * 5000 + 5000}) t(i)",
+            f"b{file}",
+        )
+    given = {
+        n: {"schema": SCHEMAS[n], "files": {"path": n, **({} if n in TABLES else {"maxFilesPerBatch": 1})}}
+        | ({"role": "table"} if n in TABLES else {})
+        for n in ("orders", "ships", "customers")
+    }
+    outputs = {"a": {"sql": one.replace(" JOIN", " LEFT JOIN"), "noop": {}}, "b": {"sql": one, "noop": {}}}
+    results = {"sql": other, "output": {"noop": {}}} if joined else {"outputs": outputs}
+    inputs = given if joined else {n: given[n] for n in ("orders", "customers")}
+    spec = {"inputs": inputs, "checkpoint": {"path": "other"}, "join": {"units": 4}, **results}
+    head = {"apiVersion": "streamjoin.dev/v1alpha1", "kind": "StreamJoin", "metadata": {"name": "later"}}
+    plan = compiled(parse(orjson.dumps({**head, "spec": spec}).decode(), "spec.yaml", tmp_path), 2)
+    (*_, task) = plan.source.tables
+    scarce = replace(task.lookup, caching=replace(task.lookup.caching, scarce=True))
+    run = InProcess(with_tables(plan, (*plan.source.tables[:-1], replace(task, lookup=scarce))))
+    while (end := run.next()) is not None:
+        run.join(end, 2)
+        run.done(end)
+    assert list(run.offset["rules"]) == ["1"]
+    assert run.offset["rules"]["1"]["hot"]
+    assert run.offset["skew"]["rule"] < 0.2 < 0.5 < run.offset["skew"]["hash"]

@@ -147,7 +147,7 @@ class Composer:
             "ticks": ticks,
             "versions": tuple((stage, tuple(pairs)) for stage, pairs in versions.items()),
         }
-        rules = tuple((int(number), rule) for number, rule in end.get("rules", {}).items())
+        rules = tuple((int(number), rule) for number, rule in self._known_rules(end).items())
         return [
             MapInput(
                 reads := _by_source(group),
@@ -236,7 +236,7 @@ class Composer:
         `route` is the rule of the first stage, `rules` are those of later ones; `skew` is the degree of skew by hashes
         alone and by the rule, of the last stage that has one; `hot` is the hot keys' share of the rows, by source.
         """
-        task, rules, skew = self.task, dict(start.get("rules", {})), start.get("skew")
+        task, rules, skew = self.task, self._known_rules(start), start.get("skew")
         known = {"route": start.get("route"), "hot": start.get("hot", {})}
         if task.split:
             known |= self._spread(known["route"], known["hot"])
@@ -248,6 +248,11 @@ class Composer:
             if ruled is not None:
                 rules[str(number)], skew, _ = ruled
         return {**known, "skew": skew, "rules": {n: rule for n, rule in rules.items() if rule is not None}}
+
+    def _known_rules(self, offset: Offset) -> dict[str, Any]:
+        """Return the rules of later stages. A run may have other stages that ask than the one that logged the offset."""
+        ruled = self.task.pipeline.ruled
+        return {number: rule for number, rule in offset.get("rules", {}).items() if int(number) in ruled}
 
     def _ruled(
         self, folder: Path, known: dict[str, Any] | None

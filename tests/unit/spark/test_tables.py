@@ -286,10 +286,19 @@ def test_hot_keys_of_later_stages_are_spread(tmp_path: Path, joined: bool) -> No
     plan = compiled(parse(orjson.dumps({**head, "spec": spec}).decode(), "spec.yaml", tmp_path), 2)
     (*_, task) = plan.source.tables
     scarce = replace(task.lookup, caching=replace(task.lookup.caching, scarce=True))
-    run = InProcess(with_tables(plan, (*plan.source.tables[:-1], replace(task, lookup=scarce))))
+    tables = *plan.source.tables[:-1], replace(task, lookup=scarce)
+    run = InProcess(with_tables(plan, tables))
     while (end := run.next()) is not None:
         run.join(end, 2)
         run.done(end)
     assert list(run.offset["rules"]) == ["1"]
     assert run.offset["rules"]["1"]["hot"]
     assert run.offset["skew"]["rule"] < 0.2 < 0.5 < run.offset["skew"]["hash"]
+
+    later = InProcess(plan)  # to which the table is not too large any more
+    later.offset, later.batch = run.offset, run.batch
+    bench.write("orders", made.format(15000, 20000), "b9")
+    end = later.next()
+    assert end is not None
+    later.join(end, 2)
+    assert list(end["rules"]) == ([] if joined else ["1"])

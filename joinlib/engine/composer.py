@@ -136,6 +136,7 @@ class Composer:
         )
         seen = end.get("tables", {})
         if tables := self._tables():
+            seen = tables.completed(seen)
             tables.ensure(seen)
         known = {t.alias: t for t in self.task.tables}
         versions: dict[int, list[tuple[int, int]]] = {}

@@ -84,6 +84,16 @@ class Versions:
                 self._begin(alias)
         return dict(self._now)
 
+    def completed(self, begun: Mapping[str, int]) -> dict[str, int]:
+        """Return the versions that a batch was begun with, and current ones of tables that were asked for their rows then.
+
+        A table of a database may have become smaller than its budget since the run that began the batch.
+        """
+        missing = self._tasks.keys() - begun.keys()
+        return (
+            {**begun, **{a: n for a, n in self.current().items() if a in missing}} if missing else dict(begun)
+        )
+
     def loads(self) -> dict[str, dict[str, Any]]:
         """How the loads of each table went, as plain values."""
         return {alias: asdict(loads) for alias, loads in self._loads.items() if loads.version}

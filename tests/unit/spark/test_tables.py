@@ -260,6 +260,15 @@ def test_a_table_that_is_searched_by_ranges_alone_must_fit_its_budget(tmp_path: 
         bench._compiled()
 
 
+def test_a_batch_that_was_begun_when_a_table_was_too_large(tmp_path: Path) -> None:
+    """It has no version of the table, which is kept whole when it runs again."""
+    bench = Bench(tmp_path, QUERIES[0])
+    run = InProcess(bench.plan)
+    end = run.next()
+    assert end is not None
+    assert sum(told.receipt.rows_out for told in run.join({**end, "tables": {}}, 2)) > 0
+
+
 @pytest.mark.parametrize("joined", [False, True])
 def test_hot_keys_of_later_stages_are_spread(tmp_path: Path, joined: bool) -> None:
     """Of a second output that reads an input itself; and of a stage that asks, behind joined streams."""

@@ -241,7 +241,7 @@ class Composer:
         known = {"route": start.get("route"), "hot": start.get("hot", {})}
         if task.split:
             known |= self._spread(known["route"], known["hot"])
-        elif task.routed and (ruled := self._ruled(task.census, known["route"])) is not None:
+        elif task.routed and (ruled := self._ruled(census_folder(task.states), known["route"])) is not None:
             rule, skew, hot = ruled
             known |= {"route": rule, "hot": {task.stage.inputs[0].source: hot}}
         for number in sorted(task.pipeline.ruled - {0}):
@@ -284,7 +284,8 @@ class Composer:
 
         stage = self.task.stage
         assert stage.route is not None
-        samples = [census.collect(self.task.census / str(p.number), stage.units)[2] for p in stage.inputs]
+        folder = census_folder(self.task.states)
+        samples = [census.collect(folder / str(p.number), stage.units)[2] for p in stage.inputs]
         rules = contrand.following(biclique.decode(known), stage.route, samples)
         shares = zip(stage.inputs, map(hotspot.share, samples, rules.store), strict=True)
         return {"route": rules.encode(), "hot": hot | {p.source: s for p, s in shares if s is not None}}

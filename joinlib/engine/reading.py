@@ -28,12 +28,8 @@ from joinlib.state.location import census_folder
 
 def read(task: SourceTask, part: MapInput, batch: int | None) -> Iterator[pa.RecordBatch]:
     """Read one part of `batch` and yield its exchange rows. batch: None: no block is written as a segment."""
-    routers, first, before, pipeline = (
-        _routers(task, part),
-        dict(part.first),
-        dict(part.before),
-        task.pipeline,
-    )
+    first, before, pipeline = dict(part.first), dict(part.before), task.pipeline
+    routers = _routers(task, part)
     to = senders(pipeline, task.states, task.tuning, batch, routers)
     plans = {s.name: s for s in task.sources}
     if part.small:
@@ -75,7 +71,7 @@ def _told(part: MapInput, to: Sequence[Sender], pipeline: Pipeline) -> Iterator[
             yield sender.ticks(ticks)
     for number, versions in part.versions:
         yield to[number].versions(versions)
-    for number, rule in part.rules:
+    for number, rule in part.rules if part.ticks else ():  # one part tells all units
         if (below := pipeline.stages[number].inputs[0].upstream) is not None:
             yield to[below].rule(number, rule)
 

@@ -11,7 +11,6 @@ from joinlib.model.stage import AnyStage, Pipeline
 from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick
 from joinlib.source import Config, KafkaConfig, Slice
-from joinlib.state.location import census_folder
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class SourceTask:
 
     @property
     def stage(self) -> AnyStage:
-        """The first stage. Hot keys are split only in a query of one stage."""
+        """The first stage, the only one whose hot keys ContRand spreads."""
         return self.pipeline.stages[0]
 
     @property
@@ -61,11 +60,6 @@ class SourceTask:
         keyed = route is not None and (bool(inputs[0].keys) or route.cells is not None)
         # A deletion must go where its row went.
         return keyed and self.stage.units > 1 and not any(plan.changes for plan in inputs)
-
-    @property
-    def census(self) -> Path:
-        """The folder where map tasks write their counts of keys."""
-        return census_folder(self.states)
 
     @property
     def dead_letters(self) -> tuple[Path, ...]:

@@ -89,9 +89,7 @@ class Stage(_Selecting):
     route: Biclique | None = None  # None: by the top bits of the key's hash, stored and probed in one unit
     index: Index = "hash"  # how stored rows are found
     changes: bool = False  # the rows that it emits end with their weights
-    asks: bool = (
-        False  # it only looks up tables for the rows of the stage before (`plan.asking`), and has no state
-    )
+    asks: bool = False  # it has no state, and only looks up tables (`plan.asking`)
 
     @property
     def skip_bits(self) -> int:

@@ -4,7 +4,7 @@
 
 Without it each unit asks for, and keeps, every key that its rows meet, so that all hold the same ones. Behind the exchange
 nothing is stored, so that hot keys are spread as those of a single stream are (`route.hotspot`). Where the budget holds all
-keys, the exchange costs more than it saves (bench/lookup/behind_join.py).
+keys, runs with the exchange were faster or slower than those without (bench/lookup/behind_join.py), so there is none.
 
 Law: the plan with such stages gives the rows of the plan without, and its state is the same: the stages are the last ones
 and have none. So every run decides anew, by the size of the table.
@@ -19,6 +19,8 @@ from joinlib.expr import ref
 from joinlib.model.inputs import InputPlan, StoredColumn
 from joinlib.model.joins import Leaf, Lookup
 from joinlib.model.stage import AnyStage, HopStage, OutputColumn, Pipeline, Stage
+from joinlib.plan.columns import key_column
+from joinlib.sql import KeyClass
 
 _Class = frozenset[str]  # the texts of values that are equal in a row
 
@@ -30,7 +32,7 @@ def with_asking_stages(plan: Pipeline) -> Pipeline:
         return plan
     first, *later = _runs(last.lookups, _classes(last))
     stages = list(plan.stages[:-1])
-    made: Stage | HopStage = replace(last, lookups=first, select=last.select)
+    made: Stage | HopStage = replace(last, lookups=first)
     for run in later:
         columns = _passed(plan, last, run)
         stages.append(replace(made, select=tuple(OutputColumn(c.name, c.value) for c in columns)))
@@ -85,9 +87,8 @@ def _asking(
 ) -> Stage:
     """Return stage `number`, which looks up tables for the rows of the stage before."""
     first, alias = run[0], f"${number - 1}"
-    keys = tuple(
-        StoredColumn(probe.column or f"{alias}.$key{at}", probe) for at, probe in enumerate(first.probe)
-    )
+    classes = (KeyClass({alias: probe}, probe.type) for probe in first.probe)
+    keys = tuple(key_column(alias, at, known) for at, known in enumerate(classes))
     rows = InputPlan(
         number=0,
         alias=alias,

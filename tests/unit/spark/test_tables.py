@@ -274,8 +274,8 @@ def test_hot_keys_of_later_stages_are_spread(tmp_path: Path, joined: bool) -> No
     """Of a second output that reads an input itself; and of a stage that asks, behind joined streams."""
     one, other = QUERIES[0], QUERIES[5].replace("c.name", "c.name AS name")
     bench = Bench(tmp_path, one)  # its files
+    made = "SELECT i AS id, CASE WHEN i % 2 = 0 THEN 3 ELSE i % 1000 END AS customer, 'x' AS item FROM range({}, {}) t(i)"
     for file in range(3):
-        made = "SELECT i AS id, CASE WHEN i % 2 = 0 THEN 3 ELSE i % 1000 END AS customer, 'x' AS item FROM range({}, {}) t(i)"
         bench.write("orders", made.format(file * 5000, file * 5000 + 5000), f"b{file}")
         bench.write(
             "ships",

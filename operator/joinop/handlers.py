@@ -6,6 +6,7 @@ Each event only queues the job that it concerns.
 finalizers, and a StreamJoin must be deletable while no operator runs.
 """
 
+import asyncio
 import time
 from typing import Any
 
@@ -28,6 +29,7 @@ from joinop.prometheus import Prometheus
 from joinop.reconcile import Reconciler
 from joinop.resources import STREAMJOIN, WATCHED
 from joinop.serve import serve
+from joinop.shutdown import quiet_closing
 from joinop.transport import DriverTransport
 
 
@@ -69,6 +71,7 @@ def _lifecycle(found: kopf.OperatorRegistry, config: Config) -> None:
 
     @kopf.on.startup(registry=found)
     async def start(memo: Any, **_: Any) -> None:
+        quiet_closing(asyncio.get_running_loop())
         liveness, metrics = Liveness(), OperatorMetrics()
         servers.append(await serve(liveness, metrics, config.port))
         if config.webhook is not None:  # of those that wait to lead, too: the API server asks any of them

@@ -1,51 +1,32 @@
 """The two questions: what became of rows that meet a condition, and which rows was a row of the result made of?"""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from joinlib.compiled import Compiled, compiled
 from joinlib.errors import ConditionError
 from joinlib.expr import Expr
 from joinlib.model.inputs import InputPlan
-from joinlib.model.stage import Pipeline
+from joinlib.model.stage import NamedResult
 from joinlib.spec.model import StreamJoin
 from joinlib.sql.condition import condition, known_part, parsed, unknown
 from joinlib.sql.parse import parse_query
 from joinlib.sql.text import composed
+from joinlib.why.entry import Carried, Entry, carried, covered, entries
 from joinlib.why.few import Few
-from joinlib.why.node import Level, level_of
 from joinlib.why.progress import Progress, check_known
 from joinlib.why.scan import Scans
-from joinlib.why.trace import Trace, stored_as
+from joinlib.why.trace import Trace
 from joinlib.why.verdict import Beyond, Counted, Fate, Found, Looked, ResultRow, RowGroup
 
 _GROUPS = "groups are shown with the rows that meet the condition and their partners; they may have others"
 _UNKNOWN = "the groups are more, or have more rows, than are looked at; name keys of groups in the condition, with AND"
 
-
-@dataclass(frozen=True)
-class _Entry:
-    """Where rows of a source come in: a leaf of a level, and what a condition may call its columns."""
-
-    level: Level
-    leaf: int
-    columns: Mapping[str, str]  # the source's column by each of its names
-
-    @property
-    def plan(self) -> InputPlan:
-        return self.level.inputs[self.leaf]
-
-    def types(self, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.DataType]:
-        """Return the types of the columns by name."""
-        schema = schemas[self.plan.source]
-        return {name: schema.field(column).type for name, column in self.columns.items()}
+_LACKING = "rows of the result without a row of that input are not looked at; name columns of the output"
+_Ask = tuple[Entry, Expr]  # an input, and what is asked of its rows
 
 
 def whynot(document: StreamJoin, text: str) -> list[Looked]:
@@ -72,28 +53,26 @@ class _Question:
         self._text, self._tree = text, parsed(text)
         self._plan: Compiled = compiled(document, 1)
         check_known(checkpoint, self._plan.pipeline)
-        self._schemas = {source.name: source.schema for source in self._plan.source.sources}
+        schemas = {source.name: source.schema for source in self._plan.source.sources}
         self._progress = Progress(checkpoint, self._plan.pipeline)
         self._aliases = _aliases(document)
-        self._entries = list(_entries(self._plan.pipeline, self._schemas, self._aliases))
+        self._entries = list(entries(self._plan.pipeline, schemas, self._aliases))
 
     def _check(self) -> None:
         """Check that each column of the condition is in some input, and that some input can be asked."""
         missing = set.intersection(*({*self._unknown(entry)} for entry in self._entries))
         if missing or not any(self._part(entry) for entry in self._entries):
-            inputs = dict.fromkeys(
-                f"  {e.plan.source}: {', '.join(dict.fromkeys(e.columns.values()))}" for e in self._entries
-            )
+            inputs = dict.fromkeys(f"  {e.plan.source}: {', '.join(e.source.names)}" for e in self._entries)
             names = ", ".join(sorted(missing)) or "they are of several"
             raise ConditionError(f"no input has its columns ({names}); there are\n" + "\n".join(inputs))
 
-    def _unknown(self, entry: _Entry) -> list[str]:
-        return unknown(self._tree, dict.fromkeys(entry.columns, pa.null()))
+    def _unknown(self, entry: Entry) -> list[str]:
+        return unknown(self._tree, entry.types)
 
-    def _part(self, entry: _Entry) -> Expr | None:
+    def _part(self, entry: Entry) -> Expr | None:
         """Return the part of the condition that an input can be asked."""
-        part = known_part(self._tree, types := entry.types(self._schemas))
-        return None if part is None else condition(part, self._text, types)
+        part = known_part(self._tree, entry.types)
+        return None if part is None else condition(part, self._text, entry.types)
 
     def looked(self) -> Iterator[Looked]:
         """Yield what was found in each input."""
@@ -111,11 +90,10 @@ class _Question:
         """Return the rows of the result, and notes."""
         rows, notes = list[ResultRow](), dict[str, None]()
         counted = dict[RowGroup, list[Counted]]()
-        every = self._every()
-        for entry in self._entries:
-            part = self._part(entry) or every
-            if part is None or (self._unknown(entry) and not self._of_output):
-                continue
+        asks = list(self._of_outputs() if self._whole else self._of_inputs())
+        if not self._whole and any(self._may_lack(asks, one) for one in self._plan.pipeline.results):
+            notes[_LACKING] = None
+        for entry, part in _each_once(asks):
             trace, _ = self._traced(entry, part)
             notes |= trace.notes
             for verdict in (v for verdicts in trace.verdicts.values() for v in verdicts):
@@ -125,29 +103,61 @@ class _Question:
                     counted.setdefault(verdict.group, []).append(verdict)
                 if isinstance(verdict, Beyond):
                     notes[f"rows of {entry.plan.source} are not followed where {verdict.what}"] = None
+        computed = self._computed
         if counted:
-            notes[_UNKNOWN if self._computed else _GROUPS] = None
-        groups = [] if self._computed else [_of_group(of) for of in counted.values()]
+            notes[_UNKNOWN if computed else _GROUPS] = None
+        groups = [] if computed else [_of_group(of) for of in counted.values()]
         return rows + groups, list(notes)
 
-    def _every(self) -> Expr | None:
-        """Return what asks an input for all rows, where the condition is only over columns that the query computes.
+    def _of_inputs(self) -> list[_Ask]:
+        """Return the inputs that have all columns of the condition.
 
         Raises:
-            ConditionError: Neither inputs nor outputs can be asked.
+            ConditionError: There is none.
         """
-        if not self._whole:
-            self._check()
-        for schema in self._outputs if self._whole else ():
+        self._check()
+        parts = ((entry, self._part(entry)) for entry in self._entries if not self._unknown(entry))
+        if asks := [(entry, part) for entry, part in parts if part is not None]:
+            return asks
+        there = ", ".join(dict.fromkeys(name for schema in self._outputs for name in schema.names))
+        raise ConditionError(
+            f"it is over several inputs, and the output has not all of its columns, but {there}"
+        )
+
+    def _of_outputs(self) -> Iterator[_Ask]:
+        """Yield inputs such that each row of an output that meets the condition has an asked row of one of them.
+
+        Raises:
+            ConditionError: It is no condition.
+        """
+        every = condition(parsed("TRUE"), "TRUE", {})
+        results = self._plan.pipeline.results
+        for result, schema, names in zip(results, self._outputs, self._carried, strict=True):
             condition(self._tree, self._text, {f.name: f.type for f in schema})
-        return None if any(map(self._part, self._entries)) else condition(parsed("TRUE"), "TRUE", {})
+            parts = [(entry, self._part(entry)) for entry in (one.of(names) for one in self._entries)]
+            asks = [(entry, part) for entry, part in parts if part is not None]
+            yield from asks
+            if self._may_lack(asks, result):
+                yield from ((entry, every) for entry, part in parts if part is None)
+
+    def _may_lack(self, asks: Sequence[_Ask], result: NamedResult) -> bool:
+        """Whether rows of an output may meet the condition without a row of any of these inputs."""
+        places = {entry.place for entry, _ in asks}
+        return all(entry.meets_without(part) for entry, part in asks) and not covered(
+            self._plan.pipeline, result.stage, places
+        )
 
     @cached_property
-    def _computed(self) -> bool:
-        """Whether a column of the condition is of no input."""
-        return bool(set.intersection(*({*self._unknown(entry)} for entry in self._entries)))
+    def _carried(self) -> list[Carried]:
+        return [carried(self._plan.pipeline, result) for result in self._plan.pipeline.results]
 
     @property
+    def _computed(self) -> bool:
+        """Whether a column of the condition is one of outputs that is not of a row of an input."""
+        known = {name: pa.null() for names in self._carried for values in names.values() for name in values}
+        return self._whole and bool(unknown(self._tree, known))
+
+    @cached_property
     def _outputs(self) -> list[pa.Schema]:
         plan = self._plan.pipeline
         return [plan.only(result).schema for result in plan.results]
@@ -159,26 +169,12 @@ class _Question:
             unknown(self._tree, dict.fromkeys(schema.names, pa.null())) for schema in self._outputs
         )
 
-    @cached_property
-    def _of_output(self) -> bool:
-        """Whether every output has all columns of the condition.
-
-        Raises:
-            ConditionError: Neither it nor one input has.
-        """
-        schemas, whole = self._outputs, self._whole
-        if not whole and all(map(self._unknown, self._entries)):
-            there = ", ".join(dict.fromkeys(name for schema in schemas for name in schema.names))
-            raise ConditionError(
-                f"it is over several inputs, and the output has not all of its columns, but {there}"
-            )
-        return whole
-
-    def _traced(self, entry: _Entry, asked: Expr) -> tuple[Trace, int]:
+    def _traced(self, entry: Entry, asked: Expr) -> tuple[Trace, int]:
         scans = Scans(self._plan.source.sources, self._plan.source.logs, self._progress)
         trace = Trace(self._plan, self._progress, scans, self._shown)
-        columns = [entry.columns[name] for name in asked.columns]
-        scanned = trace.follow(entry.level.number, entry.leaf, partial(_met, asked, entry.columns), columns)
+        scanned = trace.follow(
+            entry.level.number, entry.leaf, partial(entry.meets, asked), entry.read_by(asked)
+        )
         return trace, scanned.count
 
     def _shown(self, plan: InputPlan) -> str:
@@ -203,6 +199,16 @@ class _Question:
         return found
 
 
+def _each_once(asks: Sequence[_Ask]) -> list[_Ask]:
+    """Return what outputs ask of inputs, without what others of them ask as well."""
+    found: dict[object, list[_Ask]] = {}
+    for entry, part in asks:
+        same = found.setdefault((entry.place, part.sql), [])
+        if all(entry.values != other.values for other, _ in same):
+            same.append((entry, part))
+    return [one for same in found.values() for one in same]
+
+
 def _with(rows: list[ResultRow], more: list[ResultRow]) -> list[ResultRow]:
     """Return rows and more rows, each once: that which knows most of what it was made of."""
     for row in more:
@@ -217,11 +223,6 @@ def _of_group(counted: Sequence[Counted]) -> ResultRow:
     return ResultRow("", counted[0].group.keys, tuple(rows), group=True)
 
 
-def _met(asked: Expr, columns: Mapping[str, str], rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    value = asked.evaluate(lambda name: rows.column(columns[name]), rows.num_rows)
-    return np.asarray(pc.fill_null(value, False).to_numpy(zero_copy_only=False), np.bool_)
-
-
 def _aliases(document: StreamJoin) -> dict[str, str]:
     """Return what inputs are called in the texts of a spec, by what they are called."""
     spec = document.spec
@@ -229,44 +230,3 @@ def _aliases(document: StreamJoin) -> dict[str, str]:
     trees = (parse_query(composed(text, spec.views, spec.parameters).sql) for text in texts)
     found = ((table.alias_or_name, table.name) for tree in trees for table in tree.find_all(exp.Table))
     return {alias: name for alias, name in found if name in spec.inputs}
-
-
-def _entries(
-    pipeline: Pipeline, schemas: Mapping[str, pa.Schema], aliases: Mapping[str, str]
-) -> Iterator[_Entry]:
-    """Yield where rows of sources come in."""
-    renamed = _renamed(pipeline)
-    for number, stage in enumerate(pipeline.stages):
-        if pipeline.store_of(number) != number:
-            continue
-        level = level_of(pipeline, number)
-        for leaf, plan in enumerate(level.inputs):
-            if plan.upstream is not None or stage.inputs[level.own[leaf]].again is not None:
-                continue
-            own = schemas[plan.source].names
-            called = (
-                [plan.alias] if plan.alias in aliases else [a for a, n in aliases.items() if n == plan.source]
-            )
-            names = {f"{one}.{name}": name for one in (plan.source, *called) for name in own}
-            names |= {name: name for name in own}
-            yield _Entry(level, leaf, {**renamed.get((number, leaf), {}), **names})
-
-
-def _renamed(pipeline: Pipeline) -> dict[tuple[int, int], dict[str, str]]:
-    """Return, by level and leaf, which columns of outputs are columns of a source."""
-    found: dict[tuple[int, int], dict[str, str]] = {}
-    for result in pipeline.results:
-        for name in pipeline.only(result).schema.names:
-            at, column = result.stage, name
-            while (stored := stored_as(pipeline, at, column)) is not None:
-                level, leaf, column = stored
-                plan = level.inputs[leaf]
-                value = next(c.value for c in plan.columns if c.name == column).column
-                if value is None or plan.maps:
-                    break
-                if plan.upstream is None:
-                    own = value.removeprefix(f"{plan.alias}.")
-                    found.setdefault((level.number, leaf), {}).setdefault(name, own)
-                    break
-                at, column = plan.upstream, value
-    return found

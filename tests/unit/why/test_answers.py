@@ -1,5 +1,6 @@
 """What `why` and `whynot` say of rows that are there, of what is not kept, and of questions that cannot be answered."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,78 @@ def test_a_column_of_the_output(folder: Path) -> None:
     assert why(job, "number = 4711").startswith("number = 4711, paid = 50\n  from orders o: ")
     assert why(job, "number = 4711 AND paid = 51").startswith("no row of the result meets the condition")
     assert "payments p: 2 of 2 rows meet `p.paid = 50`" in whynot(job, "number = 4711 AND p.paid = 50")
+
+
+TWICE = "SELECT o.order_id, o.amount * 2 AS twice, p.paid FROM orders o JOIN payments p ON o.order_id = p.order_id"
+DEEP = (
+    "SELECT s.order_id, s.less + 70 AS twice, p.paid FROM (SELECT order_id, amount * 2 - 70 AS less FROM orders) s "
+    "JOIN payments p ON s.order_id = p.order_id"
+)
+
+
+@pytest.mark.parametrize("sql", [TWICE, DEEP, f"SELECT t.* FROM ({TWICE}) t WHERE t.twice > 0"])
+def test_a_value_that_the_query_computes_of_one_input(folder: Path, sql: str) -> None:
+    """It is computed for all rows of the input, as the query does, through views."""
+    orders = [[order(1, amount=25), order(2, amount=35), order(3, amount=35)]]
+    job = document(folder, sql, {"orders": orders, "payments": [[payment(1), payment(2)]]})
+    lived(job, folder)
+    answer = whynot(job, "twice = 70")
+    assert re.findall(r"row (\d), batch 0\n    (.*?)[,( ]", answer) == [("2", "is"), ("3", "no")]
+    assert "2 of 3 rows meet the condition" in answer
+    assert why(job, "twice = 70").startswith("order_id = 2, twice = 70, paid = 50\n  from orders")
+    with pytest.raises(SpecError, match="no input has its columns"):
+        whynot(job, "thrice = 70")
+
+
+def test_a_value_that_fails_for_rows_which_the_query_leaves_out(folder: Path) -> None:
+    """They do not meet the condition; one that fails itself is an error."""
+    sql = "SELECT o.order_id, 100 DIV o.amount AS part FROM orders o WHERE o.amount <> 0"
+    job = document(folder, sql, {"orders": [[order(1, amount=0), order(2, amount=50), order(3, amount=0)]]})
+    lived(job, folder)
+    assert "1 of 3 rows meets" in (answer := whynot(job, "part = 2"))
+    assert "row 2, batch 0\n    is in the result" in answer
+    assert "none of 3 rows meet the condition" in whynot(job, "part = 0")
+    with pytest.raises(SpecError, match="zero"):
+        whynot(job, "100 DIV amount = 2")
+
+
+def test_a_value_that_outputs_compute_differently(folder: Path) -> None:
+    """It is no value of an input that both read as one."""
+    views = {"pairs": INNER.replace("p.paid", "o.amount")}
+    outputs = {
+        name: {"sql": f"SELECT order_id, amount * {by} AS more FROM pairs", "files": {"path": name}}
+        for name, by in (("twice", 2), ("thrice", 3))
+    }
+    given = {**ONE, "orders": [[order(1, amount=30)]]}
+    job = document(folder, "", given, {"sql": None, "output": None, "views": views, "outputs": outputs})
+    lived(job, folder)
+    with pytest.raises(SpecError, match=r"no input has its columns \(more\)"):
+        whynot(job, "more = 60")
+    assert why(job, "more = 60").startswith("twice: order_id = 1, more = 60")
+
+
+@pytest.mark.parametrize("asked", ["paid IS NULL", "got = 0", "paid IS NULL AND got < 1"])
+def test_rows_of_the_result_that_lack_a_partner(folder: Path, asked: str) -> None:
+    """They are found by the other input, of which all rows are asked."""
+    sql = LEFT.replace("p.paid", "p.paid, coalesce(p.paid, 0) AS got")
+    job = document(folder, sql, LATER)
+    lived(job, folder)
+    assert why(job, asked).splitlines()[0] == "order_id = 4711, paid = NULL, got = 0"
+    assert why(job, "got = 50").splitlines()[0] == "order_id = 1, paid = 50, got = 50"
+    assert "note: rows of the result without a row of that input are not looked at; name" in why(
+        job, "p.paid IS NULL"
+    )
+
+
+def test_groups_by_a_key_that_is_computed(folder: Path) -> None:
+    """Only rows of the group that is asked for are looked at."""
+    job = document(
+        folder, MINUTES, {"orders": [[order(1), order(2, "12:01:00"), order(3, "12:01:30")]]}, CHANGELOG
+    )
+    lived(job, folder)
+    assert "2 of 3 rows meet the condition" in whynot(job, "m = TIMESTAMP '2026-01-01T12:01:00Z'")
+    lines = why(job, "m = TIMESTAMP '2026-01-01T12:01:00Z'").splitlines()
+    assert sum("from orders" in line for line in lines) == 2
 
 
 def test_not_read_yet(folder: Path) -> None:

@@ -10,7 +10,8 @@ A reader that joins has one feed for each input, so a union that is joined becom
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from joinlib.expr import types as t
 from joinlib.expr.behind import Rising
 from joinlib.expr.cast import cast
 from joinlib.expr.logic import all_of
+from joinlib.model.called import Called
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import InputPlan, StoredColumn
 from joinlib.model.joins import Leaf
@@ -45,6 +47,7 @@ from joinlib.sql.aggregate import check_append
 from joinlib.sql.blocks import Block, blocks, of_several
 from joinlib.sql.hints import hints
 from joinlib.sql.maps import map_of
+from joinlib.sql.mistakes import each, renamed
 from joinlib.sql.notes import notes
 from joinlib.sql.over import over_of
 from joinlib.sql.parse import place
@@ -126,8 +129,10 @@ def _results(
     stages, results, aliases = list[AnyStage](), list[NamedResult](), set[str]()
     planners = dict[tuple[bool, bool], _Planner]()
     needed = {part.output: _needed(part, parts) for part in parts if part.output is not None}
-    uses = Counter(below.name for each in needed.values() for below in each)
-    for output, below in needed.items():
+    uses = Counter(below.name for parts in needed.values() for below in parts)
+
+    def planned(output: str) -> None:
+        below = needed[output]
         with of_output(output):
             mode = outputs[output].mode
             named = {t.name.lower() for part in below for t in part.query.find_all(exp.Table)}
@@ -139,8 +144,21 @@ def _results(
                 planner.know(part, shared=uses[part.name] > 1)
             planner.result(below[-1])
         results.append(NamedResult(output, len(stages) - 1))
+
+    with _in_text(called for part in parts for called in part.called):
+        each(planned, needed)
     orders = (order for planner in planners.values() for order in planner.orders)
     return stages, tuple(results), tuple(orders)
+
+
+@contextmanager
+def _in_text(every: Iterable[Called]) -> Iterator[None]:
+    """Tell mistakes in the block by the names that inputs have in the text, of which the plan makes different ones."""
+    try:
+        yield
+    except SqlError as error:
+        names = {one.alias: one.name for one in every if one.name not in ("", one.alias)}
+        raise renamed(error, names) from error
 
 
 def _needed(part: Block, parts: Sequence[Block]) -> list[Block]:

@@ -35,7 +35,7 @@ def telling_of(path: str | Path) -> Iterator[None]:
         raise
     except SqlError as error:
         file_of = Document(text, KIND)
-        told = [_of_sql(path, file_of, one, error.output) for one in (error, *error.more)]
+        told = [_of_sql(path, file_of, one, one.output or error.output) for one in (error, *error.more)]
         raise SpecError("\n".join(told)) from error
     except SpecError as error:
         if str(error).startswith(f"{path}:"):

@@ -1,11 +1,13 @@
-"""Tells several mistakes of one text together: unknown inputs, columns and functions.
+"""Tells several mistakes of one text together: unknown inputs, columns and functions; of clauses, columns and outputs.
 
 Law: each is told as it would be told alone, and what only follows from another is not: of an input that is unknown any
 column may be read.
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -13,6 +15,9 @@ from joinlib.errors import SpecError, SqlError
 from joinlib.expr.functions import check_call
 from joinlib.sql.parse import parse_query, place
 from joinlib.sql.reserved import RESERVED
+
+T = TypeVar("T")
+S = TypeVar("S")
 
 
 class UnknownNames(SqlError):
@@ -45,15 +50,50 @@ def with_functions(sql: str) -> Iterator[None]:
         raise together([error, *more]) from error
 
 
+def each(make: Callable[[S], T], of: Iterable[S]) -> list[T]:
+    """Make something of each; mistakes of all are raised together.
+
+    Raises:
+        SqlError: One or more cannot be made.
+    """
+    found, mistakes = list[T](), list[SqlError]()
+    for one in of:
+        try:
+            found.append(make(one))
+        except SqlError as error:
+            mistakes.append(error)
+    if len(mistakes) > 1:
+        raise together(mistakes)
+    if mistakes:
+        raise mistakes[0]
+    return found
+
+
 def together(mistakes: Iterable[SqlError]) -> SqlError:
     """Return mistakes as one, in the order of their places, each once."""
-    each = [one for mistake in mistakes for one in (mistake, *mistake.more)]
-    places = {(one.line, one.column, one.message): one.view for one in each}
-    first, *more = (
-        SqlError(message, line, column, view) for (line, column, message), view in sorted(places.items())
-    )
+    every = [(one, one.output or mistake.output) for mistake in mistakes for one in (mistake, *mistake.more)]
+    places = {(one.line, one.column, one.message): (one.view, output) for one, output in every}
+    first, *more = (_of(place, *where) for place, where in sorted(places.items()))
     found = SqlError(first.message, first.line, first.column, first.view, tuple(more))
-    found.output = next((one.output for one in each if one.output), "")
+    found.output = first.output
+    return found
+
+
+def _of(place: tuple[int, int, str], view: str, output: str) -> SqlError:
+    line, column, message = place
+    found = SqlError(message, line, column, view)
+    found.output = output
+    return found
+
+
+def renamed(error: SqlError, names: Mapping[str, str]) -> SqlError:
+    """Return a mistake, and those that follow it, with other names of inputs."""
+    some = "|".join(map(re.escape, names)) or "(?!)"
+    pattern = rf"(?<![\w.$`'])(?:{some})(?=\.[\w$`])"
+    message = re.sub(pattern, lambda found: names[found[0]], error.message)
+    more = tuple(renamed(one, names) for one in error.more)
+    found = SqlError(message, error.line, error.column, error.view, more)
+    found.output = error.output
     return found
 
 

@@ -7,6 +7,7 @@ from joinlib.expr import types as t
 from joinlib.expr.cast import cast
 from joinlib.sql.compile import compile
 from joinlib.sql.graph import Scan
+from joinlib.sql.mistakes import each
 from joinlib.sql.scope import Scope, nearest
 from joinlib.sql.supported import written
 
@@ -24,8 +25,11 @@ def select_list(select: exp.Select, scope: Scope) -> tuple[Named, ...]:
     """
     found: list[Named] = []
     seen: dict[str, str] = {}
-    for item in select.expressions:
-        for name, value in _named(item, scope, result=bool(select.meta.get(RESULT))):
+    result, items = bool(select.meta.get(RESULT)), select.expressions
+    for item, columns in zip(
+        items, each(lambda item: _named(item, scope, result=result), items), strict=True
+    ):
+        for name, value in columns:
             if name.lower() in seen:
                 both = f"{seen[name.lower()]} and {value.sql}"
                 raise scope.error(f"two output columns are named {name}: {both}; {_fix(item, value)}", item)

@@ -8,6 +8,7 @@ semi and anti joins on top of the rest.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from sqlglot import exp
 
@@ -17,6 +18,7 @@ from joinlib.expr.compare import compare
 from joinlib.expr.forms import coalesce
 from joinlib.expr.logic import conjuncts
 from joinlib.sql.graph import Clause, Joined, Kind, Scan, Table, Tree
+from joinlib.sql.mistakes import each
 from joinlib.sql.not_in import excluded
 from joinlib.sql.parse import place
 from joinlib.sql.rewrite.trees import ands
@@ -122,15 +124,16 @@ class Builder:
 
     def clauses(self, node: exp.Expr, scope: Scope) -> list[Clause]:
         """Compile the conjuncts of a condition, each with its place."""
-        found = []
-        for part in ands(node):
-            found += [Clause(one, place(self.sql, part)) for one in conjuncts(condition(part, scope))]
-        return found
+        return list(chain(*each(lambda part: self._compiled(part, scope), ands(node))))
+
+    def _compiled(self, part: exp.Expr, scope: Scope) -> list[Clause]:
+        return [Clause(one, place(self.sql, part)) for one in conjuncts(condition(part, scope))]
 
     def _where(self, tree: Tree, node: exp.Expr | None, scope: Scope) -> Tree:
         parts = ands(node)
         tests = {i: test for i, part in enumerate(parts) if (test := subquery_test(part))}
-        plain = [c for i, part in enumerate(parts) if i not in tests for c in self.clauses(part, scope)]
+        others = [part for i, part in enumerate(parts) if i not in tests]
+        plain = list(chain(*each(lambda part: self._compiled(part, scope), others)))
         for test in tests.values():
             tree = self._tested(tree, test, scope, plain)
         where = tree.place if isinstance(tree, Joined) else (1, 1)

@@ -413,12 +413,15 @@ class Known:
         output = outputs.get(names[0].lower()) if len(names) == 1 else None
         if first and output is not None:
             return self._output(output, column)
-        found = self._own(names, column)
-        if found is not None:
-            return trees.placed(found, column)
-        if output is not None:
-            return self._output(output, column)
-        found = self.outer.find(names, column) if self.outer else None
+        try:
+            found = self._own(names, column)
+            if found is None and output is not None:
+                return self._output(output, column)
+            if found is None and self.outer:
+                found = self.outer.find(names, column)
+        except SqlError as ambiguous:
+            self.names.unknown.append(ambiguous)
+            found = exp.Null()
         if found is not None:
             return trees.placed(found, column)
         if len(names) == 1 and self._is_word(column, names[0].lower()):
@@ -469,7 +472,8 @@ class Known:
         if not hits and (len(names) == 1 or names[0].lower() not in self._all_sources()):
             hits = [(s, names[0]) for s in seen if s.rows.open][:1]
         if len(hits) > 1:
-            where = " or ".join(f"{s.alias}.{c}" for s, c in hits)
+            called = {s.alias: name for name, s in self.sources.items() if s.alias.lower() != name}
+            where = " or ".join(f"{called.get(s.alias, s.alias)}.{c}" for s, c in hits)
             raise self.names.error(f"column {names[0]} is ambiguous; write {where}", at)
         if hits:
             return _dotted(trees.column(hits[0][0].alias, hits[0][1], at), names[1:])

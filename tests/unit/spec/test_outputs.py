@@ -123,6 +123,43 @@ def test_mistakes_of_the_plan_are_told_at_their_output(tmp_path: Path, old: str,
     assert str(error.value).removeprefix(str(file)).startswith(said)
 
 
+def test_all_mistakes_are_told(tmp_path: Path) -> None:
+    """Of each clause, column and output, at its place, with the names that inputs have there."""
+    few = "'SELECT o.id, o.item + TRUE AS a, o.id.x FROM orders o JOIN some s ON o.id = s.id WHERE o.id AND o.item'"
+    more = "'SELECT o.item + 1 AS b, o.id + FALSE AS c FROM orders o JOIN some s ON o.id = s.id'"
+    file = tmp_path / "t.yaml"
+    file.write_text(TEXT.replace("SELECT id FROM some", few).replace("SELECT id FROM orders,", f"{more},"))
+    assert _told(file) == [
+        "9:41: spec.outputs.all.sql: + takes numbers, FALSE is BOOLEAN",
+        "11:100: spec.outputs.few.sql: a condition is BOOLEAN, o.id is BIGINT",
+        "11:109: spec.outputs.few.sql: a condition is BOOLEAN, o.item is STRING",
+    ]
+    file.write_text(file.read_text().replace(" WHERE o.id AND o.item", "").replace("+ FALSE", ""))
+    assert _told(file) == [
+        "11:26: spec.outputs.few.sql: + takes numbers, o.item is STRING",
+        "11:46: spec.outputs.few.sql: o.id is BIGINT, it has no field x",
+    ]
+
+
+def _told(file: Path) -> list[str]:
+    with pytest.raises(SpecError) as error:
+        planned(file)
+    return str(error.value).replace(f"{file}:", "").splitlines()
+
+
+def test_names_in_mistakes_are_those_of_the_text(tmp_path: Path) -> None:
+    """Also where another output has an input of the same name."""
+    both = "FROM orders o JOIN some s ON o.id = s.id"
+    file = tmp_path / "t.yaml"
+    file.write_text(
+        TEXT.replace("SELECT id FROM some", f"SELECT id {both}").replace(
+            "SELECT id FROM orders,", f"SELECT o.id {both},"
+        )
+    )
+    with pytest.raises(SpecError, match=r"column id is ambiguous; write o\.id or s\.id"):
+        planned(file)
+
+
 def test_editors_know_both_forms() -> None:
     """`sql` and `output`, or `outputs`."""
     spec = json_schema()["$defs"]["Spec"]

@@ -72,6 +72,7 @@ class Run:
 
         self.job, self.reports, self.mode, self.all = job, reports, mode, 1 + together
         self.pool, self.chosen = ExecutorPool(job.spark, self.all, 1), tuple[str, ...]()
+        self.readers = list[str]()
         self.began, self.old = time.monotonic(), set[psutil.Process]()
         self.seen, self.now = 0, Arrival()
 
@@ -94,16 +95,12 @@ class Run:
 
     def _batch(self) -> float:
         """Seconds of the next one."""
-        from joinlib.scale.placement import placed
-
         while len(self.reports) == self.seen:
             self._wait()
         self.seen = len(self.reports)
         batch = self.reports[-1].batch
         while (done := self.job.last()) is None or done["batchId"] < batch:
             self._wait()
-        self.chosen = placed(self.job.partitions, self._warm(), self.chosen)
-        self.job.spread(self.job.partitions, self.chosen)
         if len(self._placed()) == self.all:
             self._part("first task of a unit")
         took = float(done["durationMs"]["triggerExecution"]) / 1000
@@ -115,9 +112,21 @@ class Run:
         at = time.monotonic() - self.began
         assert at < PATIENCE_S + AFTER, "executors did not come or go"
         self.job.wait(0.1)
-        for part, there in (("takes tasks", self.pool.ready()), ("takes units", self._warm())):
+        ready, warm = self.pool.ready(), self._warm()
+        for part, there in (("takes tasks", ready), ("takes units", warm)):
             if len(there) == self.all:
                 self._part(part)
+        self._spread(ready, warm)
+
+    def _spread(self, ready: list[str], warm: list[str]) -> None:
+        """Place units and readers as the driver does."""
+        from joinlib.scale.placement import placed
+
+        chosen = placed(self.job.partitions, warm, self.chosen)
+        readers = warm if len(warm) < len(ready) else []
+        if (chosen, readers) != (self.chosen, self.readers):
+            self.chosen, self.readers = chosen, readers
+            self.job.spread(self.job.partitions, chosen, readers)
 
     def _part(self, name: str) -> None:
         if name not in self.now.parts:

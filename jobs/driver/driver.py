@@ -85,6 +85,7 @@ class DriverProcess(Collector):
         self._subject = subject(document.metadata.name, self.pipeline)
         self._pool: ExecutorPool | None = None
         self._placed: tuple[str, ...] = ()  # the executor of each partition, from the next batch on
+        self._readers: list[str] = []  # the executors that read from then on; empty: any
         self._scaling, self._telling = threading.Lock(), threading.Lock()
         self._registry = registry = CollectorRegistry()
         seconds = BY_NAME["streamjoin_batch_seconds"]
@@ -275,7 +276,9 @@ class DriverProcess(Collector):
             leaving=leaving,
             partitions=flow.job.partitions if flow.job else None,
         )
-        self._spread(flow, [executor for executor in warm if executor in there])
+        # A task on an executor that has not rehearsed takes seconds; where all have, any may read.
+        readers = warm if len(warm) < len(ready) else []
+        self._spread(flow, [executor for executor in warm if executor in there], readers)
 
     def _working(self, ready: Sequence[str], warm: Sequence[str]) -> list[str]:
         """Return the executors that get units; the others that are ready are spare."""
@@ -286,7 +289,7 @@ class DriverProcess(Collector):
         """Bytes of state by executor."""
         return self.moment.figures.held_by_executor() if self.moment.figures else {}
 
-    def _spread(self, flow: Flow, warm: Sequence[str]) -> None:
+    def _spread(self, flow: Flow, warm: Sequence[str], readers: list[str]) -> None:
         """Place the partitions from the next batch on: one per core, evenly on the executors that are warm.
 
         While an executor is starting or leaving, the number of partitions stays: changing it for a few
@@ -299,10 +302,12 @@ class DriverProcess(Collector):
         if len(warm) == moment.wanted and not moment.leaving:
             partitions = self._fitting(len(warm))
         found = placed(partitions, warm, self._placed)
+        if (found, readers) == (self._placed, self._readers):
+            return
         if found != self._placed:
             log.info("from the next batch on: %d partitions, %s", partitions, _counted(found))
-            self._placed = found
-            job.spread(partitions, found)
+        self._placed, self._readers = found, readers
+        job.spread(partitions, found, readers)
 
     def _fitting(self, executors: int) -> int:
         """Return the number of partitions that gives all cores of the executors something to join."""

@@ -181,7 +181,8 @@ class Batching:
         """Commit a batch that Spark has begun. The session of `sent` is another one in each batch."""
         small = bool(batches.offset(self._logs, batch).get("small"))
         spread, join = self._spreading.of(batch, small), self._plan.join
-        made = sent if small else receipts(sent, join, spread.partitions, spread.place)
+        read = spread.reading(sent)
+        made = read if small else receipts(read, join, spread.partitions, spread.place)
         self._commit(batch, lambda: last_column(made))
         session.end_planners(spark)
         self._in_a_row += 1

@@ -38,7 +38,7 @@ class ExecutorPool:
         self._lock = threading.Lock()
         warming = self._context.getConf().get("spark.plugins") == jar.warming().get("spark.plugins", "")
         self._plugin = self._jvm().dev.streamjoin.WarmExecutor if warming else None
-        self._rehearsals = Rehearsals(lambda executors: rehearse(spark, executors * cores), self._staying())
+        self._rehearsals = Rehearsals(lambda new: rehearse(spark, new, cores), self._staying())
         self.wanted = total
         self._request(total)  # otherwise Spark counts from 0 when the first one leaves
 

@@ -125,13 +125,16 @@ class RunningJob:
         runtime = spark._jvm.java.lang.Runtime.getRuntime()
         return runtime.totalMemory() - runtime.freeMemory(), runtime.maxMemory()
 
-    def spread(self, partitions: int, executors: Sequence[str]) -> None:
+    def spread(self, partitions: int, executors: Sequence[str], readers: Sequence[str] = ()) -> None:
         """Set the number of partitions and their placement, from the next batch on that is not small.
 
-        `executors` holds the preferred executor's id for each partition; empty means no preference.
+        Args:
+            partitions: How many there are.
+            executors: The preferred executor's id for each of them; empty means no preference.
+            readers: The ids of the executors that read the inputs; empty means any.
         """
         check_partitions(self.plan.pipeline.units, partitions)
-        self._spreading.wanted = Spread(partitions, tuple(executors))
+        self._spreading.wanted = Spread(partitions, tuple(executors), tuple(readers))
 
     def stop(self) -> None:
         """Stop between two batches."""

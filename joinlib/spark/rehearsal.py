@@ -1,8 +1,8 @@
 """Rehearsals: a small query without real rows makes new executors load what their first batch will need.
 
 The query has the operators of a join, its exchange, its daemon and its imports, so that a new executor's
-first batch is as fast as that of the others. Its tasks go to free slots and linger a little, so the executors
-that have just come take most of them.
+first batch is as fast as that of the others. Its tasks go to the executors that have just come: a batch that runs
+meanwhile waits for none of them.
 """
 
 import contextlib
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-_LINGER_S = 0.2
-_TASKS = 2  # per slot
+from joinlib.spark.spread import located
+
 _PATIENCE_S = 60.0
 
 
@@ -23,7 +23,7 @@ class Rehearsals:
 
     def __init__(
         self,
-        rehearse: Callable[[int], None],
+        rehearse: Callable[[Sequence[str]], None],
         warm: Iterable[str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -46,29 +46,26 @@ class Rehearsals:
         if there <= self._warm:
             self._told, self._since = self._warm, now
         elif not coming and (self._thread is None or not self._thread.is_alive()):
-            self._thread = threading.Thread(target=self._run, args=(tuple(ready),), daemon=True)
+            new = [executor for executor in ready if executor not in self._warm]
+            self._thread = threading.Thread(target=self._run, args=(new,), daemon=True)
             self._thread.start()
         return [executor for executor in ready if executor in self._told]
 
-    def _run(self, ready: tuple[str, ...]) -> None:
+    def _run(self, new: Sequence[str]) -> None:
         with contextlib.suppress(Exception):  # the session may end before it does
-            self._rehearse(len(ready))
-        self._warm |= frozenset(ready)
+            self._rehearse(new)
+        self._warm |= frozenset(new)
 
 
-def rehearse(spark: SparkSession, slots: int) -> None:
-    """Run a rehearsal over `slots` task slots and wait for its end.
+def rehearse(spark: SparkSession, executors: Sequence[str], cores: int) -> None:
+    """Run a rehearsal on executors of so many task slots each, and wait for its end.
 
     It takes a second or two where everything was loaded, and ten where nothing was.
     """
-    tasks = _TASKS * slots
-    rows = spark.range(0, 8 * tasks, 1, tasks).mapInArrow(_linger, "id BIGINT")
-    rows.repartition(tasks, "id").mapInArrow(_load, "id BIGINT").collect()
-
-
-def _linger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    time.sleep(_LINGER_S)
-    return batches
+    slots = [executor for executor in executors for _ in range(cores)]
+    place = located(slots)
+    rows = place(spark.range(0, 8 * len(slots), 1, len(slots))).mapInArrow(_load, "id BIGINT")
+    place(rows.repartition(len(slots), "id")).mapInArrow(_load, "id BIGINT").collect()
 
 
 def _load(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,7 @@ The number is written into the checkpoint before a batch runs (`joinlib.checkpoi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -23,15 +23,27 @@ class Spread:
 
     partitions: int
     executors: Sequence[str] = ()  # the preferred executor of each partition; empty means no preference
+    readers: Sequence[str] = ()  # the executors that read the inputs; empty means any
 
     @property
     def place(self) -> Place:
-        return self._located if len(self.executors) == self.partitions and jar.there() else anywhere
+        return located(self.executors if len(self.executors) == self.partitions else ())
 
-    def _located(self, rows: DataFrame) -> DataFrame:
-        located = jar.known(rows.sparkSession._jvm, "Located")
-        found = located.rows(rows._jdf, ",".join(self.executors))
-        return DataFrame(found, rows.sparkSession)
+    @property
+    def reading(self) -> Place:
+        return located(self.readers)
+
+
+def located(executors: Sequence[str]) -> Place:
+    """Return what prefers these executors for the partitions of rows, in turn; none means no preference."""
+    if not executors or not jar.there():
+        return anywhere
+
+    def place(rows: DataFrame) -> DataFrame:
+        java = jar.known(rows.sparkSession._jvm, "Located")
+        return DataFrame(java.rows(rows._jdf, ",".join(executors)), rows.sparkSession)
+
+    return place
 
 
 class Spreading:
@@ -46,8 +58,8 @@ class Spreading:
     def of(self, batch: int, small: bool = False) -> Spread:
         """Return the spread of a batch, small or not. Call it once the batch has begun and before it runs."""
         if not small and batch == self._cut_off and self._partitions is not None:
-            return Spread(self._partitions)
-        wanted = Spread(1) if small else self.wanted
+            return replace(self.wanted, partitions=self._partitions, executors=())
+        wanted = replace(self.wanted, partitions=1) if small else self.wanted
         if wanted.partitions != self._partitions:
             self._note(wanted.partitions)
         return wanted

@@ -11,7 +11,7 @@ import scala.collection.immutable.Seq;
 import scala.reflect.ClassTag$;
 
 /**
- * Rows whose partitions each have a preferred executor: the one that has the indexes of its units. Spark
+ * Rows whose partitions each have a preferred executor, such as the one that has the indexes of its units. Spark
  * waits for it as long as spark.locality.wait says, and does not wait if the executor is gone.
  */
 public class Located extends RDD {
@@ -24,7 +24,7 @@ public class Located extends RDD {
         this.executors = executors;
     }
 
-    /** Returns the rows with preferred executors: ids by partition, comma-separated. */
+    /** Returns the rows with preferred executors: ids for the partitions in turn, comma-separated. */
     public static Dataset rows(Dataset rows, String executors) {
         org.apache.spark.sql.classic.Dataset planned = (org.apache.spark.sql.classic.Dataset) rows;
         RDD located = new Located(planned.queryExecution().toRdd(), executors.split(","));
@@ -46,6 +46,6 @@ public class Located extends RDD {
     /** The location in Spark's notation for a block that an executor holds; the host does not matter. */
     @Override
     public Seq getPreferredLocations(Partition partition) {
-        return (Seq) List$.MODULE$.empty().$colon$colon("executor_any_" + executors[partition.index()]);
+        return (Seq) List$.MODULE$.empty().$colon$colon("executor_any_" + executors[partition.index() % executors.length]);
     }
 }

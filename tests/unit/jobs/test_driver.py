@@ -84,6 +84,8 @@ class Query:
     partitions: int = 4
     patience_s: float = 60.0
     told: list[tuple[int, str]] = field(default_factory=list)  # partitions, and the executor of each
+    placed: str = ""
+    readers: str = ""
     flowing: Event = field(default_factory=Event)
     took: Took = field(default_factory=Took)
     lag: dict[str, Any] = field(default_factory=dict)
@@ -101,9 +103,12 @@ class Query:
     def job(self) -> "Query":
         return self
 
-    def spread(self, partitions: int, executors: Sequence[str]) -> None:
-        self.partitions = partitions
-        self.told.append((partitions, "".join(executors)))
+    def spread(self, partitions: int, executors: Sequence[str], readers: Sequence[str]) -> None:
+        placed, before = (partitions, "".join(executors)), (self.partitions, self.placed)
+        assert (placed, "".join(readers)) != (before, self.readers), "it is said again"
+        self.partitions, self.placed, self.readers = *placed, "".join(readers)
+        if placed != before:
+            self.told.append(placed)
 
 
 @dataclass
@@ -225,6 +230,19 @@ def test_who_has_not_rehearsed_gets_none(seen: Scene) -> None:
     assert seen(3, "123", cold="23") == []
     assert seen(3, "123", cold="3") == [(2, "12")]
     assert seen(3, "123") == [(8, "12121233")]
+
+
+def test_who_has_not_rehearsed_does_not_read(seen: Scene) -> None:
+    """The others do, those that are spare too; once all have rehearsed, any executor may."""
+    for there, cold, readers in (
+        ("1", "", ""),
+        ("12", "2", "1"),
+        ("123", "23", "1"),
+        ("123", "3", "12"),
+        ("123", "", ""),
+    ):
+        seen(1, there, cold=cold)
+        assert seen.query.readers == readers
 
 
 def test_who_leaves_gets_none(seen: Scene) -> None:

@@ -5,6 +5,7 @@ The thread starts the job, waits and stops it; the main thread sees only batches
 """
 
 import contextlib
+import gc
 import os
 import queue
 import threading
@@ -121,6 +122,8 @@ class Flow(threading.Thread):
             spread=Spread(self._partitions) if self._partitions else None,
         ) as job:
             self.job = job
+            # What is loaded by now stays. Where garbage is looked for among it, a batch waits for a tenth of a second.
+            gc.freeze()
             if self._traced is not None:
                 self._traced.begun()
             self.flowing.set()

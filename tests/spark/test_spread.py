@@ -66,8 +66,8 @@ def test_a_query_that_runs_goes_on(trial: Trial) -> None:
     def act(job: RunningJob, reports: list[Report]) -> None:
         until(job, lambda: bool(reports))
         query = job.query.runId
-        for number, partitions in enumerate((8, 1, 4), start=1):
-            job.spread(partitions, [])
+        for number, (partitions, readers) in enumerate([(8, ()), (1, ("driver",)), (4, ("gone",))], start=1):
+            job.spread(partitions, [], readers)
             before = len(reports)
             pour(trial, number)
             until(job, lambda before=before: len(reports) > before)  # type: ignore[misc]
@@ -104,6 +104,7 @@ _ASK = """
 import json, os, re
 from joinlib.spark import session
 from joinlib.spark.boot import home
+from joinlib.spark.rehearsal import rehearse
 from joinlib.spark.spread import Spread
 
 home.use()
@@ -122,14 +123,28 @@ def where(*executors):
     found = Spread(len(executors), executors).place(rows).mapInArrow(executor, "id BIGINT, executor STRING").collect()
     return [row.executor for row in sorted(found)]
 
+def reading(*executors):
+    rows = Spread(8, (), executors).reading(spark.range(0, 100, 1, 4))
+    return [row.executor for row in sorted(rows.mapInArrow(executor, "id BIGINT, executor STRING").collect())]
+
+def tasks():
+    there = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    return {one.id(): one.totalTasks() for one in map(there.apply, range(there.size()))}
+
 where("0", "1")
 print(json.dumps([where("0", "1", "0", "1"), where("1", "0", "0", "0"), where("1", "1"), where("1", "9")[:1]]))
+print(json.dumps([reading("1"), reading("1", "0"), len(reading("9"))]))
+before = tasks()
+rehearse(spark, ["1"], 2)
+print(json.dumps({name: count - before[name] for name, count in tasks().items()}))
 spark.stop()
 """
 
 
-def test_partitions_are_joined_where_they_are_told_to(tmp_path: Path) -> None:
-    """On a cluster of Spark's own in one machine, even if others are free; an executor that is gone is not waited for."""
+def test_tasks_run_where_they_are_told_to(tmp_path: Path) -> None:
+    """On a cluster of Spark's own in one machine, even if others are free: those that join, those that read and those that
+    rehearse; an executor that is gone is not waited for.
+    """
     variables = {"STREAMJOIN_LOCAL_DIR": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", _ASK],
@@ -140,9 +155,7 @@ def test_partitions_are_joined_where_they_are_told_to(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == [
-        ["0", "1", "0", "1"],
-        ["1", "0", "0", "0"],
-        ["1", "1"],
-        ["1"],
-    ]
+    joined, read, rehearsed = map(json.loads, done.stdout.splitlines()[-3:])
+    assert joined == [["0", "1", "0", "1"], ["1", "0", "0", "0"], ["1", "1"], ["1"]]
+    assert read == [["1", "1", "1", "1"], ["1", "0", "1", "0"], 4]
+    assert rehearsed == {"driver": 0, "0": 0, "1": 4}, "others wait for those that have just come"

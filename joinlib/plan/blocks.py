@@ -157,7 +157,7 @@ def _in_text(every: Iterable[Called]) -> Iterator[None]:
     try:
         yield
     except SqlError as error:
-        names = {one.alias: one.name for one in every if one.name not in ("", one.alias)}
+        names = {one.alias: one.name.removeprefix("$") for one in every if one.name not in ("", one.alias)}
         raise renamed(error, names) from error
 
 

@@ -62,6 +62,10 @@ def each(make: Callable[[S], T], of: Iterable[S]) -> list[T]:
             found.append(make(one))
         except SqlError as error:
             mistakes.append(error)
+        except Exception:
+            if not mistakes:
+                raise
+            break  # it may follow from a mistake
     if len(mistakes) > 1:
         raise together(mistakes)
     if mistakes:

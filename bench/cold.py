@@ -123,7 +123,7 @@ class Run:
         from joinlib.scale.placement import placed
 
         chosen = placed(self.job.partitions, warm, self.chosen)
-        readers = warm if len(warm) < len(ready) else []
+        readers = warm if len(warm) < max(len(ready), self.pool.wanted) else []
         if (chosen, readers) != (self.chosen, self.readers):
             self.chosen, self.readers = chosen, readers
             self.job.spread(self.job.partitions, chosen, readers)

@@ -276,8 +276,8 @@ class DriverProcess(Collector):
             leaving=leaving,
             partitions=flow.job.partitions if flow.job else None,
         )
-        # A task on an executor that has not rehearsed takes seconds; where all have, any may read.
-        readers = warm if len(warm) < len(ready) else []
+        # A task on an executor that has not rehearsed takes seconds: while one may come at any moment, the others read.
+        readers = warm if pool and len(warm) < max(len(ready), pool.wanted) else []
         self._spread(flow, [executor for executor in warm if executor in there], readers)
 
     def _working(self, ready: Sequence[str], warm: Sequence[str]) -> list[str]:

@@ -119,6 +119,7 @@ class Pool:
     cold: str = ""
     gone: str = ""
     rehearsals: int = 0
+    wanted: int = 0
     asked: list[int] = field(default_factory=list)
 
     def want(self, total: int, held: Mapping[str, int]) -> None:
@@ -233,7 +234,7 @@ def test_who_has_not_rehearsed_gets_none(seen: Scene) -> None:
 
 
 def test_who_has_not_rehearsed_does_not_read(seen: Scene) -> None:
-    """The others do, those that are spare too; once all have rehearsed, any executor may."""
+    """The others do, those that are spare too; once all that are wanted have rehearsed, any executor may."""
     for there, cold, readers in (
         ("1", "", ""),
         ("12", "2", "1"),
@@ -243,6 +244,9 @@ def test_who_has_not_rehearsed_does_not_read(seen: Scene) -> None:
     ):
         seen(1, there, cold=cold)
         assert seen.query.readers == readers
+    seen.pool.wanted = 4
+    seen(1, "123")
+    assert seen.query.readers == "123", "one may come at any moment"
 
 
 def test_who_leaves_gets_none(seen: Scene) -> None:

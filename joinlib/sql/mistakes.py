@@ -74,18 +74,18 @@ def each(make: Callable[[S], T], of: Iterable[S]) -> list[T]:
 
 
 def together(mistakes: Iterable[SqlError]) -> SqlError:
-    """Return mistakes as one, in the order of their places, each once."""
-    every = [(one, one.output or mistake.output) for mistake in mistakes for one in (mistake, *mistake.more)]
-    places = {(one.line, one.column, one.message): (one.view, output) for one, output in every}
-    first, *more = (_of(place, *where) for place, where in sorted(places.items()))
-    found = SqlError(first.message, first.line, first.column, first.view, tuple(more))
-    found.output = first.output
-    return found
+    """Return mistakes as one, in the order of their places: the first one of each place, such as a star."""
+    places: dict[tuple[str, int, int, str], SqlError] = {}
+    for mistake in mistakes:
+        for one in (mistake, *mistake.more):
+            place = (one.view, one.line, one.column, "" if one.line else one.message)
+            places.setdefault(place, _alone(one, one.output or mistake.output))
+    first, *more = sorted(places.values(), key=lambda one: (one.line, one.column))
+    return _alone(first, first.output, tuple(more))
 
 
-def _of(place: tuple[int, int, str], view: str, output: str) -> SqlError:
-    line, column, message = place
-    found = SqlError(message, line, column, view)
+def _alone(error: SqlError, output: str, more: tuple[SqlError, ...] = ()) -> SqlError:
+    found = SqlError(error.message, error.line, error.column, error.view, more)
     found.output = output
     return found
 
@@ -95,10 +95,8 @@ def renamed(error: SqlError, names: Mapping[str, str]) -> SqlError:
     some = "|".join(map(re.escape, names)) or "(?!)"
     pattern = rf"(?<![\w.$`'])(?:{some})(?=\.[\w$`])"
     message = re.sub(pattern, lambda found: names[found[0]], error.message)
-    more = tuple(renamed(one, names) for one in error.more)
-    found = SqlError(message, error.line, error.column, error.view, more)
-    found.output = error.output
-    return found
+    found = SqlError(message, error.line, error.column, error.view)
+    return _alone(found, error.output, tuple(renamed(one, names) for one in error.more))
 
 
 def unknown_functions(sql: str) -> list[SqlError]:

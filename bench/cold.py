@@ -72,7 +72,7 @@ class Run:
 
         self.job, self.reports, self.mode, self.all = job, reports, mode, 1 + together
         self.pool, self.chosen = ExecutorPool(job.spark, self.all, 1), tuple[str, ...]()
-        self.readers = list[str]()
+        self.reading = list[str]()
         self.began, self.old = time.monotonic(), set[psutil.Process]()
         self.seen, self.now = 0, Arrival()
 
@@ -120,13 +120,15 @@ class Run:
 
     def _spread(self, ready: list[str], warm: list[str]) -> None:
         """Place units and readers as the driver does."""
-        from joinlib.scale.placement import placed
+        from joinlib.scale.placement import placed, readers
 
-        chosen = placed(self.job.partitions, warm, self.chosen)
-        readers = warm if len(warm) < max(len(ready), self.pool.wanted) else []
-        if (chosen, readers) != (self.chosen, self.readers):
-            self.chosen, self.readers = chosen, readers
-            self.job.spread(self.job.partitions, chosen, readers)
+        chosen, reading = (
+            placed(self.job.partitions, warm, self.chosen),
+            readers(warm, ready, self.pool.wanted),
+        )
+        if (chosen, reading) != (self.chosen, self.reading):
+            self.chosen, self.reading = chosen, reading
+            self.job.spread(self.job.partitions, chosen, reading)
 
     def _part(self, name: str) -> None:
         if name not in self.now.parts:

@@ -46,16 +46,22 @@ class SqlError(SpecError):
     """
 
     def __init__(
-        self, message: str, line: int = 0, column: int = 0, view: str = "", more: tuple["SqlError", ...] = ()
+        self,
+        message: str,
+        line: int = 0,
+        column: int = 0,
+        view: str = "",
+        more: tuple["SqlError", ...] = (),
+        output: str = "",
     ) -> None:
         self.message, self.line, self.column, self.view = message, line, column, view
-        self.more = more
+        self.more, self.output = more, output
         named = f"{view if '.' in view else f'view {view}'}, " if view else ""
         own = f"{named}line {line}, column {column}: {message}" if line else message
         super().__init__("\n".join([own, *map(str, more)]))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (SqlError, (self.message, self.line, self.column, self.view, self.more))
+        return (SqlError, (self.message, self.line, self.column, self.view, self.more, self.output))
 
 
 class ConditionError(SpecError):

@@ -51,7 +51,7 @@ from joinlib.lease import Contender, clock
 from joinlib.metric.table import BY_NAME
 from joinlib.registered import load
 from joinlib.route.slots import fitting
-from joinlib.scale.placement import placed
+from joinlib.scale.placement import placed, readers
 from joinlib.scale.reserve import working
 from joinlib.spec.model import StreamJoin
 
@@ -276,9 +276,8 @@ class DriverProcess(Collector):
             leaving=leaving,
             partitions=flow.job.partitions if flow.job else None,
         )
-        # A task on an executor that has not rehearsed takes seconds: while one may come at any moment, the others read.
-        readers = warm if pool and len(warm) < max(len(ready), pool.wanted) else []
-        self._spread(flow, [executor for executor in warm if executor in there], readers)
+        reading = readers(warm, ready, pool.wanted) if pool else []
+        self._spread(flow, [executor for executor in warm if executor in there], reading)
 
     def _working(self, ready: Sequence[str], warm: Sequence[str]) -> list[str]:
         """Return the executors that get units; the others that are ready are spare."""
@@ -289,7 +288,7 @@ class DriverProcess(Collector):
         """Bytes of state by executor."""
         return self.moment.figures.held_by_executor() if self.moment.figures else {}
 
-    def _spread(self, flow: Flow, warm: Sequence[str], readers: list[str]) -> None:
+    def _spread(self, flow: Flow, warm: Sequence[str], reading: list[str]) -> None:
         """Place the partitions from the next batch on: one per core, evenly on the executors that are warm.
 
         While an executor is starting or leaving, the number of partitions stays: changing it for a few
@@ -302,12 +301,12 @@ class DriverProcess(Collector):
         if len(warm) == moment.wanted and not moment.leaving:
             partitions = self._fitting(len(warm))
         found = placed(partitions, warm, self._placed)
-        if (found, readers) == (self._placed, self._readers):
+        if (found, reading) == (self._placed, self._readers):
             return
         if found != self._placed:
             log.info("from the next batch on: %d partitions, %s", partitions, _counted(found))
-        self._placed, self._readers = found, readers
-        job.spread(partitions, found, readers)
+        self._placed, self._readers = found, reading
+        job.spread(partitions, found, reading)
 
     def _fitting(self, executors: int) -> int:
         """Return the number of partitions that gives all cores of the executors something to join."""

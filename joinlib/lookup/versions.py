@@ -89,10 +89,7 @@ class Versions:
 
         A table of a database may have become smaller than its budget since the run that began the batch.
         """
-        missing = self._tasks.keys() - begun.keys()
-        return (
-            {**begun, **{a: n for a, n in self.current().items() if a in missing}} if missing else dict(begun)
-        )
+        return dict(begun) if self._tasks.keys() <= begun.keys() else {**self.current(), **begun}
 
     def loads(self) -> dict[str, dict[str, Any]]:
         """How the loads of each table went, as plain values."""

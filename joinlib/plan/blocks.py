@@ -35,6 +35,7 @@ from joinlib.plan.build import Request
 from joinlib.plan.changes import Mode, OutputMode, check_changes, static, upserted, with_key, with_upserts
 from joinlib.plan.clocks import clocked, with_clocks
 from joinlib.plan.decide import JoinAnswers, PathChooser, conversion
+from joinlib.plan.explain.texts import renaming
 from joinlib.plan.feed import fed, feeds_of
 from joinlib.plan.fold import folded
 from joinlib.plan.options import JoinOptions
@@ -157,8 +158,8 @@ def _in_text(every: Iterable[Called]) -> Iterator[None]:
     try:
         yield
     except SqlError as error:
-        names = {one.alias: one.name.removeprefix("$") for one in every if one.name not in ("", one.alias)}
-        raise renamed(error, names) from error
+        names = {one.alias: one.name.removeprefix("$") for one in every if one.name}
+        raise renamed(error, renaming(names)) from error
 
 
 def _needed(part: Block, parts: Sequence[Block]) -> list[Block]:

@@ -38,6 +38,14 @@ def placed(partitions: int, executors: Sequence[str], before: Sequence[str] = ()
     return tuple(found)
 
 
+def readers(warm: Sequence[str], ready: Sequence[str], wanted: int) -> list[str]:
+    """Return the executors that read inputs; none: any may.
+
+    A task on an executor that has not rehearsed takes seconds: while one may come at any moment, the others read.
+    """
+    return list(warm) if len(warm) < max(len(ready), wanted) else []
+
+
 def _room(partitions: int, executors: Sequence[str], held: Counter[str]) -> dict[str, int]:
     """The partitions that may stay on each executor; a remainder goes to
     those that hold most, so that fewer move.

@@ -4,8 +4,7 @@ Law: each is told as it would be told alone, and what only follows from another 
 column may be read.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -34,7 +33,7 @@ def told_together(noted: list[SqlError]) -> Iterator[None]:
             raise
     if noted:
         found = together(noted)
-        raise UnknownNames(found.message, found.line, found.column, found.view, found.more)
+        raise UnknownNames(found.message, found.line, found.column, found.view, found.more, found.output)
 
 
 @contextmanager
@@ -85,18 +84,13 @@ def together(mistakes: Iterable[SqlError]) -> SqlError:
 
 
 def _alone(error: SqlError, output: str, more: tuple[SqlError, ...] = ()) -> SqlError:
-    found = SqlError(error.message, error.line, error.column, error.view, more)
-    found.output = output
-    return found
+    return SqlError(error.message, error.line, error.column, error.view, more, output)
 
 
-def renamed(error: SqlError, names: Mapping[str, str]) -> SqlError:
-    """Return a mistake, and those that follow it, with other names of inputs."""
-    some = "|".join(map(re.escape, names)) or "(?!)"
-    pattern = rf"(?<![\w.$`'])(?:{some})(?=\.[\w$`])"
-    message = re.sub(pattern, lambda found: names[found[0]], error.message)
-    found = SqlError(message, error.line, error.column, error.view)
-    return _alone(found, error.output, tuple(renamed(one, names) for one in error.more))
+def renamed(error: SqlError, say: Callable[[str], str]) -> SqlError:
+    """Return a mistake, and those that follow it, with inputs as they are called in the text."""
+    more = tuple(renamed(one, say) for one in error.more)
+    return SqlError(say(error.message), error.line, error.column, error.view, more, error.output)
 
 
 def unknown_functions(sql: str) -> list[SqlError]:

@@ -44,9 +44,7 @@ class Composed:
     def _told(self, error: SqlError) -> SqlError:
         view = (error.line, error.column, error.view)
         place = self.place(error.line, error.column) if error.line else view
-        told = SqlError(error.message, *place, tuple(map(self._told, error.more)))
-        told.output = error.output
-        return told
+        return SqlError(error.message, *place, tuple(map(self._told, error.more)), error.output)
 
     def place(self, line: int, column: int) -> tuple[int, int, str]:
         """Return the line, the column and the view (or output) where a place of the composed text was written."""

@@ -6,7 +6,7 @@ Law: left-deep, as written; RIGHT is LEFT with its sides exchanged.
 semi and anti joins on top of the rest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -94,7 +94,7 @@ class Builder:
         side, kind = join.side.upper(), join.kind.upper()
         on = self._using(join, left, right, scope)
         if join.args.get("on"):
-            on += self.clauses(join.args["on"], scope)
+            on += self.clauses(ands(join.args["on"]), scope)
         joined: Kind = "semi" if kind == "SEMI" else "anti" if kind == "ANTI" else _KINDS[side]
         if joined in ("semi", "anti"):
             name = (join.this.alias or join.this.name).lower()
@@ -122,18 +122,18 @@ class Builder:
                 )
         return equal
 
-    def clauses(self, node: exp.Expr, scope: Scope) -> list[Clause]:
+    def clauses(self, parts: Iterable[exp.Expr], scope: Scope) -> list[Clause]:
         """Compile the conjuncts of a condition, each with its place."""
-        return list(chain(*each(lambda part: self._compiled(part, scope), ands(node))))
 
-    def _compiled(self, part: exp.Expr, scope: Scope) -> list[Clause]:
-        return [Clause(one, place(self.sql, part)) for one in conjuncts(condition(part, scope))]
+        def compiled(part: exp.Expr) -> list[Clause]:
+            return [Clause(one, place(self.sql, part)) for one in conjuncts(condition(part, scope))]
+
+        return list(chain(*each(compiled, parts)))
 
     def _where(self, tree: Tree, node: exp.Expr | None, scope: Scope) -> Tree:
         parts = ands(node)
         tests = {i: test for i, part in enumerate(parts) if (test := subquery_test(part))}
-        others = [part for i, part in enumerate(parts) if i not in tests]
-        plain = list(chain(*each(lambda part: self._compiled(part, scope), others)))
+        plain = self.clauses((part for i, part in enumerate(parts) if i not in tests), scope)
         for test in tests.values():
             tree = self._tested(tree, test, scope, plain)
         where = tree.place if isinstance(tree, Joined) else (1, 1)
@@ -159,4 +159,4 @@ class Builder:
                 " the outer WHERE",
                 nested,
             )
-        return Reading(inner, right, tuple(c for part in parts for c in self.clauses(part, inner)))
+        return Reading(inner, right, tuple(self.clauses(parts, inner)))

@@ -24,7 +24,6 @@ from joinlib.why.verdict import Beyond, Counted, Fate, Found, Looked, ResultRow,
 
 _GROUPS = "groups are shown with the rows that meet the condition and their partners; they may have others"
 _UNKNOWN = "the groups are more, or have more rows, than are looked at; name keys of groups in the condition, with AND"
-
 _LACKING = "rows of the result without a row of that input are not looked at; name columns of the output"
 _Ask = tuple[Entry, Expr]  # an input, and what is asked of its rows
 
@@ -56,7 +55,7 @@ class _Question:
         schemas = {source.name: source.schema for source in self._plan.source.sources}
         self._progress = Progress(checkpoint, self._plan.pipeline)
         self._aliases = _aliases(document)
-        self._entries = list(entries(self._plan.pipeline, schemas, self._aliases))
+        self._entries = list(entries(self._plan.pipeline, schemas, self._aliases, self._carried))
 
     def _check(self) -> None:
         """Check that each column of the condition is in some input, and that some input can be asked."""

@@ -94,13 +94,16 @@ class Entry:
 
 
 def entries(
-    pipeline: Pipeline, schemas: Mapping[str, pa.Schema], aliases: Mapping[str, str]
+    pipeline: Pipeline,
+    schemas: Mapping[str, pa.Schema],
+    aliases: Mapping[str, str],
+    outputs: Sequence["Carried"],
 ) -> Iterator[Entry]:
     """Yield where rows of sources come in, with the names that their values have in the texts and in outputs.
 
     aliases: what the texts call inputs, by what they are called there.
     """
-    optional, outputs = _optional(pipeline), [carried(pipeline, result) for result in pipeline.results]
+    optional = _optional(pipeline)
     for number, stage in enumerate(pipeline.stages):
         if pipeline.store_of(number) != number:
             continue

@@ -1,8 +1,9 @@
 """Changes the texts of a plan, but not what is within quotes."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 from joinlib.expr import Expr
@@ -34,6 +35,19 @@ def in_text(pattern: str, word: str | Callable[[re.Match[str]], str], text: str)
         return word if isinstance(word, str) else word(found)
 
     return re.sub(rf"{QUOTED}|{pattern}", change, text)
+
+
+def renaming(names: Mapping[str, str]) -> Say:
+    """Return what gives inputs in a text other names, by alias; an empty name takes it away."""
+    changed = {alias: name for alias, name in names.items() if alias != name}
+    some = "|".join(map(re.escape, sorted(changed, key=len, reverse=True))) or "(?!)"
+    pattern = rf"(?<![\w.$`])(?:{some})\.(?=[\w$`])"
+
+    def word(found: re.Match[str]) -> str:
+        name = changed[found[0][:-1]]
+        return f"{name}." if name else ""
+
+    return partial(in_text, pattern, word)
 
 
 def in_all(value: Any, say: Say) -> Any:

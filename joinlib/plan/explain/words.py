@@ -19,7 +19,7 @@ from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import AnyStage, HopStage, PathStage, Pipeline, Stage
 from joinlib.plan.explain.calls import in_sql
 from joinlib.plan.explain.parentheses import lighter
-from joinlib.plan.explain.texts import Say, bare, in_all, in_text
+from joinlib.plan.explain.texts import Say, bare, in_all, in_text, renaming
 from joinlib.plan.explain.unnamed import naming, unnamed
 from joinlib.plan.paths import as_asked
 
@@ -108,15 +108,9 @@ def _renamed(stage: AnyStage, names: Mapping[str, str]) -> AnyStage:
 
 def _say(names: Mapping[str, str]) -> Say:
     """Return the function that says a text of the plan."""
-    changed = {alias: name for alias, name in names.items() if alias != name}
-    some = "|".join(map(re.escape, sorted(changed, key=len, reverse=True))) or "(?!)"
-    pattern = rf"(?<![\w.$`])(?:{some})\.(?=[\w$`])"
-
-    def word(found: re.Match[str]) -> str:
-        name = changed[found[0][:-1]]
-        return f"{name}." if name else ""
+    named = renaming(names)
 
     def say(text: str) -> str:
-        return lighter(in_sql(in_text(_OURS, "", in_text(pattern, word, text))))
+        return lighter(in_sql(in_text(_OURS, "", named(text))))
 
     return say

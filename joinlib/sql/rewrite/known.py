@@ -472,8 +472,7 @@ class Known:
         if not hits and (len(names) == 1 or names[0].lower() not in self._all_sources()):
             hits = [(s, names[0]) for s in seen if s.rows.open][:1]
         if len(hits) > 1:
-            called = {s.alias: name for name, s in self.sources.items() if s.alias.lower() != name}
-            where = " or ".join(f"{called.get(s.alias, s.alias)}.{c}" for s, c in hits)
+            where = " or ".join(f"{self.names.titles.get(s.alias) or s.alias}.{c}" for s, c in hits)
             raise self.names.error(f"column {names[0]} is ambiguous; write {where}", at)
         if hits:
             return _dotted(trees.column(hits[0][0].alias, hits[0][1], at), names[1:])

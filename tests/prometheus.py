@@ -21,8 +21,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.patience import HUNG_S
+
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "streamjoin"
-PATIENCE_S = 60
 
 
 def program(name: str) -> str:
@@ -115,11 +116,11 @@ def running(folder: Path, config: Mapping[str, Any], host: str = "127.0.0.1") ->
         yield Prometheus(f"http://{host}:{port}")
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(HUNG_S)
 
 
 def _ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + HUNG_S
     while process.poll() is None and time.monotonic() < end:
         try:
             with urllib.request.urlopen(f"{url}/-/ready", timeout=2):

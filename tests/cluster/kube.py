@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from tests.patience import HUNG_S
+
 Object = dict[str, Any]
 _TROUBLE = AssertionError, subprocess.TimeoutExpired  # what a kubectl can end with
 
@@ -72,7 +74,7 @@ class Kube:
         conditions = self.get("streamjoin", name).get("status", {}).get("conditions", [])
         return next((c for c in conditions if c["type"] == kind), {})
 
-    def until(self, what: str, true: Callable[[], Any], seconds: float = 120) -> Any:
+    def until(self, what: str, true: Callable[[], Any], seconds: float = HUNG_S) -> Any:
         """Waits, and returns what `true` returned; on failure says what the cluster looks like.
 
         A kubectl that fails, or gives no answer in time, means: not yet.

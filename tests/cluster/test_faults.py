@@ -69,7 +69,7 @@ def _delete_children(kube: Kube) -> None:
 def _delete_child(kube: Kube, kind: str, name: str) -> None:
     uid = kube.get(kind, name)["metadata"]["uid"]
     kube.delete(kind, name)
-    kube.until(f"{kind} {name} comes back", lambda: kube.get(kind, name)["metadata"]["uid"] != uid, 30)
+    kube.until(f"{kind} {name} comes back", lambda: kube.get(kind, name)["metadata"]["uid"] != uid)
 
 
 FAULTS: list[Callable[[Kube], None]] = [

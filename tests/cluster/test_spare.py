@@ -42,15 +42,15 @@ def test_one_in_reserve(space: Kube, store: Store) -> None:
 
     space.run("scale", "sj", NAME, "--replicas=2")
     running(space, NAME, 2)
-    space.until("both have units", lambda: _at_work(space) == there, 30)
+    space.until("both have units", lambda: _at_work(space) == there)
     assert "spare" not in _executors(space)
     assert set(space.names("pods", EXECUTORS)) == there
 
     space.run("scale", "sj", NAME, "--replicas=1")
     space.until("one is spare again", lambda: _executors(space).get("spare") == 1, 60)
-    space.until("one has all units", lambda: len(_at_work(space)) == 1, 30)
+    space.until("one has all units", lambda: len(_at_work(space)) == 1)
     (lost,) = _at_work(space)
     space.run("delete", "pod", lost, "--grace-period=0", "--force")
-    space.until("the other has all units", lambda: _at_work(space) == there - {lost}, 30)
+    space.until("the other has all units", lambda: _at_work(space) == there - {lost})
     space.until("another one is spare", lambda: _executors(space).get("spare") == 1, 120)
     space.until("the output is complete", lambda: store.output(NAME) == expected(document), 180)

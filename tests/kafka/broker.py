@@ -21,6 +21,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from tests.patience import HUNG_S
 from tests.watch import Watch
 
 HERE = Path(__file__).parent
@@ -112,7 +113,7 @@ class Broker:
         if self.process is not None:
             self.process.send_signal(number)
             try:
-                self.process.wait(20)
+                self.process.wait(HUNG_S)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -120,7 +121,7 @@ class Broker:
 
     def _await(self) -> None:
         assert self.process is not None
-        until = time.monotonic() + 90
+        until = time.monotonic() + HUNG_S
         admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
         while time.monotonic() < until and self.process.poll() is None:
             with contextlib.suppress(KafkaException):
@@ -165,7 +166,7 @@ class Broker:
         """Deletes a topic; returns once nobody sees it any more."""
         with self._admin() as admin:
             _done(admin.delete_topics([name]), KafkaError.UNKNOWN_TOPIC_OR_PART)
-            end = time.monotonic() + 30
+            end = time.monotonic() + HUNG_S
             while name in admin.list_topics(timeout=10).topics and time.monotonic() < end:
                 time.sleep(0.1)
         self.named.remove(name)

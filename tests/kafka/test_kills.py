@@ -21,6 +21,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.kafka.broker import Broker
+from tests.patience import HUNG_S
 from tests.spark.faults.drawn import SEED
 from tests.spark.faults.flowing import Flowing, suffer
 from tests.spark.faults.scenario import Run
@@ -101,7 +102,7 @@ def sink(folder: Path, broker: Broker, topic: str, most: int = MOST) -> Iterator
 def stop(run: Run) -> None:
     """In order."""
     run._process.terminate()
-    run._process.wait(90)
+    run._process.wait(HUNG_S)
 
 
 def aborted(broker: Broker, topic: str, committed: int) -> int:

@@ -25,6 +25,7 @@ from typing import Self
 import pyarrow as pa
 from adbc_driver_postgresql import dbapi
 
+from tests.patience import HUNG_S
 from tests.watch import Watch
 
 PASSWORD = "s3cret/ gate:key@42"  # holds what a URI would have to escape
@@ -120,7 +121,7 @@ class Database:
             self._process.send_signal(
                 signal.SIGQUIT
             )  # immediate shutdown: recovers from its log when started again
-            self._process.wait(30)
+            self._process.wait(HUNG_S)
             self._process = None
 
     def execute(self, sql: str, as_superuser: bool = False) -> pa.Table | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from joinlib.errors import InputError, NotReady, SpecError
+from tests.patience import HUNG_S, until
 from tests.postgres.database import Database
 from tests.postgres.replica import SCHEMA, Plan, Replica, following, source
 
@@ -148,19 +149,19 @@ def test_a_commit_that_waits_for_a_standby_is_not_lost(logical: Database, table:
     try:
         with open_transaction(logical, table, 2) as first:
             reader.start()
-            until(logical, f"{BLOCKED} AND transactionid = '{first}'::xid")
+            until_row(logical, f"{BLOCKED} AND transactionid = '{first}'::xid")
             holding = open_transaction(logical, table, 3)
             second = holding.__enter__()
-        until(logical, f"{BLOCKED} AND transactionid = '{second}'::xid")
+        until_row(logical, f"{BLOCKED} AND transactionid = '{second}'::xid")
         writer.start()
-        until(logical, "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        until_row(logical, "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
         holding.__exit__(None, None, None)
         time.sleep(1)
     finally:
         logical.execute("ALTER SYSTEM RESET synchronous_standby_names", as_superuser=True)
         logical.execute("SELECT pg_reload_conf()", as_superuser=True)
-        writer.join(20)
-        reader.join(20)
+        writer.join(HUNG_S)
+        reader.join(HUNG_S)
     replica.follow()
     assert replica.rows(table) == source(logical, replica.plans[table])
 
@@ -176,16 +177,14 @@ def open_transaction(logical: Database, table: str, row: int) -> Iterator[str]:
         cursor.execute("ROLLBACK")
 
 
-def until(logical: Database, query: str) -> None:
+def until_row(logical: Database, query: str) -> None:
     """Wait until a query has a row."""
-    end = time.monotonic() + 20
-    while True:
+
+    def there() -> bool:
         found = logical.execute(f"SELECT EXISTS ({query})")
-        assert found is not None
-        if found.column(0)[0].as_py():
-            return
-        assert time.monotonic() < end, query
-        time.sleep(0.02)
+        return found is not None and bool(found.column(0)[0].as_py())
+
+    until(there, query)
 
 
 def test_a_transaction_that_does_not_end(logical: Database, table: str, tmp_path: Path) -> None:

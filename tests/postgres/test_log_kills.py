@@ -13,6 +13,7 @@ from typing import Self
 import pytest
 from adbc_driver_manager import Error
 
+from tests.patience import HUNG_S
 from tests.postgres.database import Database
 from tests.postgres.replica import Replica, following, source
 
@@ -139,7 +140,7 @@ def test_a_kill_at_every_point(shop: Database, tmp_path: Path) -> None:
     follower = Follower(shop, tmp_path / "spool", tmp_path / "faults", keyed=False)
     with Writers(shop, 2):
         for point in ("created:0", "peeked:0", "peeked:1", "logged:1", "peeked:2", "logged:3", "logged:4"):
-            assert follower.run(30, point), point
+            assert follower.run(HUNG_S, point), point
     check(shop, tmp_path / "spool", ())
 
 

@@ -16,6 +16,7 @@ from joinlib.lookup.postgres import PostgresTable
 from joinlib.postgres import PostgresConfig, connection
 from joinlib.worker import current
 from tests import configs
+from tests.patience import until
 from tests.postgres.database import PASSWORD, Database
 
 COLUMNS: dict[str, tuple[str, pa.DataType, list[Any]]] = {
@@ -302,17 +303,17 @@ def connections(database: Database) -> int:
 def until_nobody(database: Database) -> None:
     """A server takes a moment to see that clients are gone."""
     ours = "SELECT count(*) AS n FROM pg_stat_activity WHERE usename = 'joiner'"
-    end = time.monotonic() + 20
-    while (found := database.execute(ours, as_superuser=True)) and found.column("n")[0].as_py():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+
+    def gone() -> bool:
+        found = database.execute(ours, as_superuser=True)
+        return found is not None and not found.column("n")[0].as_py()
+
+    until(gone)
 
 
-def until(database: Database, wanted: int) -> None:
-    end = time.monotonic() + 20
-    while connections(database) != wanted:  # a server takes a moment to see that a client is gone
-        assert time.monotonic() < end, wanted
-        time.sleep(0.05)
+def until_closed(database: Database) -> None:
+    """A server takes a moment to see that a client is gone."""
+    until(lambda: connections(database) == 0)
 
 
 def test_a_worker_that_closes_lets_its_connection_go(
@@ -322,11 +323,11 @@ def test_a_worker_that_closes_lets_its_connection_go(
     monkeypatch.setattr(connection, "_IDLE_S", 60.0)
     database.fill("let_go", pa.table({"k": [1, 2, 3]}))
     table = PostgresTable(config(database, table="let_go"), pa.schema([("k", pa.int64())]))
-    until(database, 0)
+    until_closed(database)
     table.fetch(["k"], [pa.array([1])])
     assert connections(database) == 1
     current().close()
-    until(database, 0)
+    until_closed(database)
     assert table.fetch(["k"], [pa.array([3])]).num_rows == 1, "another one is opened"
 
 
@@ -337,11 +338,11 @@ def test_an_idle_connection_is_given_back(database: Database, monkeypatch: pytes
     table = PostgresTable(
         config(database, table="idle", timeout_us=9_000_000), pa.schema([("k", pa.int64())])
     )
-    until(database, 0)
+    until_closed(database)
     for _ in range(2):
         for _ in range(3):
             table.fetch(["k"], [pa.array([1])])
         assert connections(database) <= 1
-        until(database, 0)
+        until_closed(database)
     assert table.check().rows
-    until(database, 0)
+    until_closed(database)

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.patience import HUNG_S
 from tests.unit.jobs.test_lineage import Catalogue, serving
 from tests.unit.jobs.test_traces import HEADERS, SECRET, URL, Collector, attributes, requests, spans_of
 
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 90
 SPEC = """
 apiVersion: streamjoin.dev/v1alpha1
 kind: StreamJoin
@@ -78,10 +78,10 @@ class Driver:
         return {tuple(s.labels.values()): s.value for f in families for s in f.samples if s.name == name}
 
     def until(self, what: str, true: Any) -> None:
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + HUNG_S
         while not true():
             assert self.process.poll() is None, f"ended before {what}:\n{self.log()[-3000:]}"
-            assert time.monotonic() < end, f"no {what} in {PATIENCE_S} s:\n{self.log()[-3000:]}"
+            assert time.monotonic() < end, f"no {what} in {HUNG_S} s:\n{self.log()[-3000:]}"
             time.sleep(0.3)
 
     def programs(self) -> str:
@@ -97,7 +97,7 @@ class Driver:
     def term(self) -> int:
         """To all of the group, as the container's first process does; the exit code."""
         os.killpg(self.process.pid, signal.SIGTERM)
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(HUNG_S)
 
     def log(self) -> str:
         return (self.folder / "log").read_text()
@@ -231,7 +231,7 @@ def _runs_stops_and_goes_on(drivers: Drivers, url: str, traces: str) -> int:
 def test_a_mistake_of_the_user_is_one_line(drivers: Drivers, spec: str, says: str) -> None:
     """Exit code 2, before Spark starts; the line is where Kubernetes shows it."""
     driver = drivers.start(spec)
-    assert driver.process.wait(30) == 2
+    assert driver.process.wait(HUNG_S) == 2
     assert says in driver.message()
     assert driver.message().count("\n") == 1
     assert "Traceback" not in driver.message()

@@ -80,7 +80,7 @@ def test_a_webhook(helm: str, space: Kube, release: str) -> None:
         changed(GOOD, "metadata.name", "wrong"), "spec.sql", sql.replace("SELECT ", "SELECT nowhere, ", 1)
     )
     wrong = changed(wrong, "spec.checkpoint.path", "/data/wrong")
-    space.until("it is refused", lambda: "spec.sql: line 1, column 8" in space.apply(wrong, check=False), 30)
+    space.until("it is refused", lambda: "spec.sql: line 1, column 8" in space.apply(wrong, check=False))
     assert "wrong" not in space.names("sj")
     right = changed(changed(wrong, "spec.sql", sql), "spec.suspend", True)
     space.apply(right)

@@ -20,6 +20,7 @@ from joinop.names import Object
 from joinop.resources import BY_KIND, STREAMJOIN
 
 from joinlib.deploy import LEASE, Resource
+from tests.patience import HUNG_S
 
 KINDS = {(kind.root.strip("/"), kind.plural): kind for kind in (*BY_KIND.values(), LEASE)}
 At = tuple[str, str, str]  # plural, namespace, name
@@ -57,12 +58,12 @@ class ApiServer:
             target=lambda: self._loop.run_until_complete(self._serve(ready)), daemon=True
         )
         thread.start()
-        assert ready.wait(10)
+        assert ready.wait(HUNG_S)
         try:
             yield self
         finally:
             self._loop.call_soon_threadsafe(self._over.set)
-            thread.join(10)
+            thread.join(HUNG_S)
 
     def config(self, path: Path, who: str) -> Path:
         """A kubeconfig for somebody."""
@@ -86,7 +87,7 @@ class ApiServer:
 
         done = threading.Event()
         self._loop.call_soon_threadsafe(put)
-        assert done.wait(60)
+        assert done.wait(HUNG_S)
 
     def get(self, plural: str, namespace: str, name: str) -> Object:
         """Empty if there is none."""

@@ -20,6 +20,7 @@ import yaml
 
 from joinlib.spec.crd import crd
 from tests.cluster.kube import Kube
+from tests.patience import HUNG_S
 
 ROOT = Path(__file__).parents[3]
 
@@ -56,7 +57,7 @@ class Outside:
             yield process
         finally:
             process.terminate()
-            assert process.wait(30) == 0, self.log.read_text()[-2000:]
+            assert process.wait(HUNG_S) == 0, self.log.read_text()[-2000:]
 
     def ask(self, path: str) -> str:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
@@ -99,7 +100,7 @@ def operator(space: Kube, tmp_path: Path) -> Iterator[Outside]:
     """An operator that runs."""
     outside = Outside(space.namespace, tmp_path / "operator.log")
     with outside.running():
-        space.until("the operator is there", lambda: _answers(outside), 60)
+        space.until("the operator is there", lambda: _answers(outside))
         yield outside
     assert not outside.unexpected()
 

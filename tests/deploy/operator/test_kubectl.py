@@ -64,9 +64,9 @@ def test_what_people_do(space: Kube, operator: Outside) -> None:
     assert f"{space.namespace}/late: " in call("status", "late").stdout
 
     assert call("suspend", "late").stdout == "late: suspended\n"
-    space.until("it is suspended", lambda: "late: Suspended" in call("status", "late").stdout, 60)
+    space.until("it is suspended", lambda: "late: Suspended" in call("status", "late").stdout)
     assert call("resume", "late").stdout == "late: resumed\n"
-    space.until("it goes on", lambda: "late: Suspended" not in call("status", "late").stdout, 60)
+    space.until("it goes on", lambda: "late: Suspended" not in call("status", "late").stdout)
 
     assert call("scale", "late", "3").stdout == "late: 3 executors\n"
     assert space.get("sj", "late")["spec"]["executors"]["instances"] == 3
@@ -88,7 +88,7 @@ def test_a_report_has_no_secret(space: Kube, operator: Outside, tmp_path: Path) 
     )
     thing["metadata"]["annotations"] = {"note": "PLANTED-annotation"}
     started(space, thing)
-    space.until("its Secret is there", lambda: space.get("secret", "late-token"), 60)
+    space.until("its Secret is there", lambda: space.get("secret", "late-token"))
     file = tmp_path / "late.zip"
     assert plugin(space)("report", "late", "--output", str(file)).exit_code == 0
     with zipfile.ZipFile(file) as archive:

@@ -8,10 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from joinop.api import Api
@@ -23,6 +22,7 @@ from joinlib.lease import LATE_S, Contender
 from tests.deploy.operator.apiserver import ApiServer
 from tests.deploy.operator.conftest import ROOT
 from tests.deploy.operator.objects import driver_pod, stream_join
+from tests.patience import HUNG_S, until
 from tests.unit.jobs.test_lease import Api as Leases
 from tests.unit.jobs.test_lease import Clock
 
@@ -57,13 +57,6 @@ def operator(server: ApiServer, folder: Path, who: str) -> Iterator[subprocess.P
         process.wait()
 
 
-def until(what: str, true: Callable[[], Any], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"not within {seconds:.0f} s: {what}"
-        time.sleep(0.1)
-
-
 def holder(server: ApiServer) -> str:
     return server.get("leases", "system", "streamjoin-operator").get("spec", {}).get("holderIdentity", "")
 
@@ -74,23 +67,23 @@ def test_a_frozen_leader_is_followed_and_does_nothing_when_it_wakes(tmp_path: Pa
     """The second one takes over when the Lease has lapsed, the third one at once when it is given back."""
     with ApiServer().running() as server, operator(server, tmp_path, "first") as first:
         server.add(stream_join("a", checkpoint__path="/data/a"))
-        until("the first one acts", lambda: server.get("streamjoins", "shop", "a").get("status"))
+        until(lambda: server.get("streamjoins", "shop", "a").get("status"), "the first one acts")
         with operator(server, tmp_path, "second") as second, operator(server, tmp_path, "third"):
             log = tmp_path / "second.log"
-            until("the second one waits", lambda: "waiting to lead" in log.read_text())
+            until(lambda: "waiting to lead" in log.read_text(), "the second one waits")
             first.send_signal(signal.SIGSTOP)
             frozen = time.monotonic()
             server.add(stream_join("b", checkpoint__path="/data/b"))
-            until("another leads", lambda: holder(server) in ("second", "third"))
+            until(lambda: holder(server) in ("second", "third"), "another leads")
             assert time.monotonic() - frozen > LATE_S
-            until("it acts", lambda: server.get("streamjoins", "shop", "b").get("status"))
+            until(lambda: server.get("streamjoins", "shop", "b").get("status"), "it acts")
 
             server.add(
                 stream_join("c", checkpoint__path="/data/c")
             )  # the first one has a watch that tells it
             woken = time.monotonic()
             first.send_signal(signal.SIGCONT)
-            assert first.wait(20) == 1
+            assert first.wait(HUNG_S) == 1
             assert server.changes("first", woken) == []
             assert "no longer leads" in (tmp_path / "first.log").read_text()
 
@@ -100,8 +93,8 @@ def test_a_frozen_leader_is_followed_and_does_nothing_when_it_wakes(tmp_path: Pa
             )
             if leading == "second":
                 second.send_signal(signal.SIGTERM)
-                assert second.wait(20) == 0
-                until("the third one leads", lambda: holder(server) == "third", 10)
+                assert second.wait(HUNG_S) == 0
+                until(lambda: holder(server) == "third", "the third one leads")
 
 
 def test_nothing_is_sent_with_an_old_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,9 +58,7 @@ def started(space: Kube, *jobs: dict[str, Any]) -> None:
     """Applies jobs and waits until all has been made."""
     space.apply(*jobs)
     names = [each["metadata"]["name"] for each in jobs]
-    space.until(
-        "all are looked at", lambda: all(space.get("sj", name)["status"]["phase"] for name in names), 60
-    )
+    space.until("all are looked at", lambda: all(space.get("sj", name)["status"]["phase"] for name in names))
 
 
 def message(space: Kube, name: str = "late") -> str:
@@ -72,13 +70,13 @@ def test_children_come_back(space: Kube, operator: Outside) -> None:
     else.
     """
     started(space, job())
-    space.until("all children", lambda: children(space) == CHILDREN, 60)
+    space.until("all children", lambda: children(space) == CHILDREN)
     words = [space.get("secret", name)["data"]["token"] for name in SECRETS]
     assert len(set(words)) == 2
     for kind, names in CHILDREN.items():
         for name in names:
             space.delete(kind, name)
-    space.until("all children again", lambda: children(space) == CHILDREN, 60)
+    space.until("all children again", lambda: children(space) == CHILDREN)
 
     assert [space.get("secret", name)["data"]["token"] for name in SECRETS] == words
 
@@ -86,18 +84,18 @@ def test_children_come_back(space: Kube, operator: Outside) -> None:
 def test_drift(space: Kube, operator: Outside) -> None:
     """What somebody changes by hand is put right; what others add is left alone."""
     started(space, job())
-    space.until("all children", lambda: children(space) == CHILDREN, 60)
+    space.until("all children", lambda: children(space) == CHILDREN)
     space.run("scale", "statefulset", "late-driver", "--replicas=3")
     space.run("annotate", "service", "late-driver", "theirs=yes")
 
-    space.until("one driver", lambda: space.get("statefulset", "late-driver")["spec"]["replicas"] == 1, 30)
+    space.until("one driver", lambda: space.get("statefulset", "late-driver")["spec"]["replicas"] == 1)
     assert space.get("service", "late-driver")["metadata"]["annotations"]["theirs"] == "yes"
 
 
 def test_nothing_is_written_without_need(space: Kube, operator: Outside) -> None:
     """A job that rests causes no writes: versions stay as they are."""
     started(space, job())
-    space.until("all children", lambda: children(space) == CHILDREN, 60)
+    space.until("all children", lambda: children(space) == CHILDREN)
     time.sleep(8)
     before = {
         kind: [child["metadata"]["resourceVersion"] for child in space.every(kind, MANAGED)]
@@ -119,7 +117,7 @@ def test_deleted_without_operator(space: Kube, tmp_path: Path) -> None:
     outside = Outside(space.namespace, tmp_path / "operator.log")
     with outside.running():
         started(space, job())
-        space.until("all children", lambda: children(space) == CHILDREN, 60)
+        space.until("all children", lambda: children(space) == CHILDREN)
     metadata = space.get("sj", "late")["metadata"]
 
     assert "finalizers" not in metadata
@@ -128,7 +126,6 @@ def test_deleted_without_operator(space: Kube, tmp_path: Path) -> None:
     space.until(
         "nothing is left",
         lambda: not any(children(space).values()) and not any(space.get("secret", name) for name in SECRETS),
-        60,
     )
 
 
@@ -141,11 +138,11 @@ def test_one_spec_stops_no_other(space: Kube, operator: Outside) -> None:
     endless = f"SELECT o.id FROM orders o JOIN shipments s ON o.id = s.id WHERE regexp_like('{'a' * 40}!', '^(a+)+$')"
     space.apply(job("endless", checkpoint__path="/data/endless", sql=endless))
     started(space, job())
-    space.until("all children", lambda: children(space) == CHILDREN, 90)
+    space.until("all children", lambda: children(space) == CHILDREN)
 
-    space.until("a verdict on its time", lambda: "takes more than" in message(space, "endless"), 90)
+    space.until("a verdict on its time", lambda: "takes more than" in message(space, "endless"))
     said = 'jsonpath={.status.conditions[?(@.type=="Degraded")].message}'
-    told = space.until("a verdict on its depth", lambda: space.run("get", "sj", "deep", "-o", said), 60)
+    told = space.until("a verdict on its depth", lambda: space.run("get", "sj", "deep", "-o", said))
     assert "nested too deeply" in told or "cannot be checked" in told
 
 
@@ -157,7 +154,6 @@ def test_mistakes_show_within_seconds(space: Kube, operator: Outside) -> None:
     space.until(
         "the condition",
         lambda: "line 1, column 8: o has no column idd; did you mean 'id'?" in message(space),
-        15,
     )
     print(f"shown after {time.monotonic() - start:.1f} s")
     assert children(space)["statefulset"] == []
@@ -166,20 +162,20 @@ def test_mistakes_show_within_seconds(space: Kube, operator: Outside) -> None:
     ]
 
     space.apply(job())
-    space.until("all children", lambda: children(space) == CHILDREN, 30)
+    space.until("all children", lambda: children(space) == CHILDREN)
     assert "line 1" not in message(space)
 
 
 def test_missing_claim(space: Kube, operator: Outside) -> None:
     """A claim that is not there is named; when it comes, the job starts."""
     space.apply(job(volumes=[{"mountPath": "/data", "claim": "later"}]))
-    space.until("the claim is named", lambda: "later is not in this namespace" in message(space), 15)
+    space.until("the claim is named", lambda: "later is not in this namespace" in message(space))
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
     space.apply(
         {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "later"}, "spec": claim}
     )
 
-    space.until("all children", lambda: children(space) == CHILDREN, 60)
+    space.until("all children", lambda: children(space) == CHILDREN)
 
 
 def test_one_checkpoint_two_jobs(space: Kube, operator: Outside) -> None:
@@ -187,11 +183,11 @@ def test_one_checkpoint_two_jobs(space: Kube, operator: Outside) -> None:
     started(space, job("first"))
     time.sleep(1.1)  # creation times are whole seconds
     space.apply(job("second", checkpoint__path="/data/first"))
-    space.until("it is refused", lambda: "belongs to StreamJoin first" in message(space, "second"), 15)
+    space.until("it is refused", lambda: "belongs to StreamJoin first" in message(space, "second"))
     assert children(space)["statefulset"] == ["first-driver"]
 
     space.delete("sj", "first")
-    space.until("it goes on", lambda: children(space)["statefulset"] == ["second-driver"], 30)
+    space.until("it goes on", lambda: children(space)["statefulset"] == ["second-driver"])
 
 
 def test_somebody_elses_object(space: Kube, operator: Outside, tmp_path: Path) -> None:
@@ -201,27 +197,26 @@ def test_somebody_elses_object(space: Kube, operator: Outside, tmp_path: Path) -
     space.until(
         "it is named",
         lambda: "ConfigMap late-spec exists and does not belong to this StreamJoin" in message(space),
-        15,
     )
     assert space.get("configmap", "late-spec")["data"] == {"precious": "yes"}
 
     space.delete("configmap", "late-spec")
     space.apply(job(batch={"maxRows": 7}))
-    space.until("all children", lambda: children(space) == CHILDREN, 60)
+    space.until("all children", lambda: children(space) == CHILDREN)
     operator.log.write_text("")  # it has warned, as it should
 
 
 def test_suspend_and_live_changes(space: Kube, operator: Outside) -> None:
     """Executors change without another pod template; suspended, there is no driver."""
     started(space, job())
-    space.until("all children", lambda: children(space) == CHILDREN, 60)
+    space.until("all children", lambda: children(space) == CHILDREN)
     template = space.get("statefulset", "late-driver")["spec"]["template"]
     space.run("scale", "streamjoin", "late", "--replicas=3")
-    space.until("three are wanted", lambda: space.get("sj", "late")["status"]["executors"]["wanted"] == 3, 15)
+    space.until("three are wanted", lambda: space.get("sj", "late")["status"]["executors"]["wanted"] == 3)
     assert space.get("statefulset", "late-driver")["spec"]["template"] == template
 
     space.patch("sj", "late", {"spec": {"suspend": True}})
-    space.until("it rests", lambda: space.get("sj", "late")["status"]["phase"] == "Suspended", 15)
+    space.until("it rests", lambda: space.get("sj", "late")["status"]["phase"] == "Suspended")
     assert space.get("statefulset", "late-driver")["spec"]["replicas"] == 0
 
 
@@ -232,7 +227,7 @@ def test_an_operator_killed_while_executors_come(space: Kube, tmp_path: Path) ->
     outside = Outside(space.namespace, tmp_path / "operator.log")
     with outside.running():
         started(space, job())
-        space.until("all children", lambda: children(space) == CHILDREN, 60)
+        space.until("all children", lambda: children(space) == CHILDREN)
     begun = {
         "scaling": {
             "wanted": 3,
@@ -254,7 +249,6 @@ def test_an_operator_killed_while_executors_come(space: Kube, tmp_path: Path) ->
                 [d["verdict"] for d in space.get("sj", "late")["status"]["scaling"]["decisions"]][-1]
                 == "Waiting"
             ),
-            60,
         )
         status = space.get("sj", "late")["status"]
 

@@ -35,6 +35,7 @@ from joinlib.spark.spread import Spread
 from joinlib.spec import load
 from joinlib.state import segment
 from joinlib.state.manifest import Manifest, decode
+from tests.patience import HUNG_S
 from tests.spark.faults import processes
 from tests.spark.faults.processes import Kind
 from tests.spark.faults.run import CORES, Kept, last_manifests
@@ -163,7 +164,7 @@ class Run:
         end = time.monotonic() + patience_s
         while self._next(end) is not None:
             pass
-        return self._process.wait(10)
+        return self._process.wait(HUNG_S)
 
     def kill(self, kind: Kind) -> bool:
         """Kills the newest process of a kind; false if there is none."""
@@ -209,7 +210,7 @@ class Run:
     def close(self) -> None:
         """Whatever happened: nothing of it runs on."""
         self.kill_all()
-        self._process.wait(20)
+        self._process.wait(HUNG_S)
         assert not processes.gone(self.session)
 
     def _next(self, end: float) -> Line | None:

@@ -4,9 +4,7 @@ import ctypes
 import itertools
 import mmap
 import os
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinlib.index import pages
+from tests.patience import until
 
 ROWS = 200_000
 SCHEMA = pa.schema([("v", pa.int64()), ("b", pa.bool_()), ("s", pa.string()), ("d", pa.decimal128(22, 2))])
@@ -67,14 +66,6 @@ def there(buffer: pa.Buffer, start: int = 0, size: int | None = None) -> float:
     return sum(byte & 1 for byte in found) / count
 
 
-def soon(true: Any) -> bool:
-    """Reads that were asked for end."""
-    end = time.monotonic() + 20
-    while not true() and time.monotonic() < end:
-        time.sleep(0.01)
-    return bool(true())
-
-
 @pytest.mark.parametrize("name", SCHEMA.names)
 def test_the_pages_of_rows_are_read(name: str, cold: pa.RecordBatch) -> None:
     """And few others. The rows may be in any order, and the column a part of one."""
@@ -84,7 +75,7 @@ def test_the_pages_of_rows_are_read(name: str, cold: pa.RecordBatch) -> None:
 
     *_, data = column.buffers()
     width = 50 * 8 if name == "s" else column.type.bit_width
-    assert soon(lambda: all(there(data, int(7 + row) * width // 8, -(-width // 8)) == 1 for row in rows))
+    until(lambda: all(there(data, int(7 + row) * width // 8, -(-width // 8)) == 1 for row in rows))
     assert there(data) < 0.5 or data.size < 100_000
     assert column.take(pa.array(rows)).to_pylist() == [column[int(row)].as_py() for row in rows]
 
@@ -94,7 +85,7 @@ def test_a_whole_array_is_read(cold: pa.RecordBatch) -> None:
     values = cold.column("v").to_numpy()
     pages.ahead_of_all(values)
 
-    assert soon(lambda: there(cold.column("v").buffers()[1]) == 1)
+    until(lambda: there(cold.column("v").buffers()[1]) == 1)
     assert there(cold.column("s").buffers()[2]) < 0.1
     pages.ahead_of_all(values[:0])
 
@@ -104,13 +95,13 @@ def test_holes_are_found(cold: pa.RecordBatch) -> None:
     values = cold.column("v").to_numpy()
     assert values[0] + values[-1] == ROWS - 1
     pages.ahead_of_all(values)
-    assert soon(lambda: there(cold.column("v").buffers()[1]) == 1)
+    until(lambda: there(cold.column("v").buffers()[1]) == 1)
 
     text = cold.column("s")
     rows = np.arange(0, ROWS, ROWS // 8)
     assert text.take(pa.array(rows[:3])).to_pylist() == [f"{row:050}" for row in rows[:3]]
     pages.ahead([(text, rows)])
-    assert soon(lambda: all(there(text.buffers()[2], int(row) * 50, 50) == 1 for row in rows))
+    until(lambda: all(there(text.buffers()[2], int(row) * 50, 50) == 1 for row in rows))
 
 
 def test_nothing_is_asked_for_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

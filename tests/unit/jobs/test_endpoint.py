@@ -4,7 +4,6 @@ import base64
 import shutil
 import ssl
 import subprocess
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from jobs.traces.span import BatchTrace, Span
 from jobs.traces.told import trace_sender
 from joinlib.errors import SpecError
 from tests.deploy.operator.test_transport import certificates
+from tests.patience import until
 from tests.unit.jobs.test_lineage import Catalogue, serving
 from tests.unit.jobs.test_traces import Collector
 
@@ -193,7 +193,7 @@ def test_an_authority_that_is_renewed(
         one = sender_of(variables, url=url, authority=file)
         one.start()
         one.offer(thing(variables))
-        _until(lambda: bool(one.outage))
+        until(lambda: bool(one.outage))
         shutil.copy(right / "ca.crt", file)
         one.offer(thing(variables))
         one.close(20)
@@ -219,13 +219,6 @@ def test_a_server_that_demands_a_certificate(
         variables["certificate"] in said or "reset" in said or "Broken pipe" in said
     )  # whichever comes first
     assert taker.taken.qsize() == 1
-
-
-def _until(true: Any) -> None:
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @both

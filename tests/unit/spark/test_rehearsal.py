@@ -1,17 +1,10 @@
 """New executors rehearse before units move to them; nobody waits forever for that."""
 
 import threading
-import time
 from collections.abc import Sequence
 
 from joinlib.spark.rehearsal import Rehearsals
-
-
-def until(true: object) -> None:
-    end = time.monotonic() + 10
-    while not true():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.01)
+from tests.patience import until
 
 
 def test_a_new_executor_is_warm_once_it_has_rehearsed() -> None:

@@ -7,13 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.patience import until
 
 OWNER = "from joinlib.spark.boot import prefork; print(prefork.begin(), flush=True); input()"
 SLEEP = [
@@ -234,11 +235,3 @@ def at_rest(prefork: int) -> set[int]:
 
     until(same)
     return seen[-1]
-
-
-def until(true: Callable[[], bool], patience_s: float = 60.0) -> None:
-    """Waits until it is."""
-    end = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)

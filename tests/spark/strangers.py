@@ -24,10 +24,11 @@ from pyspark.sql import SparkSession
 
 from joinlib.spark import session
 from joinlib.spark.boot import home
+from tests.spark.executors import local_cluster
 
 _ENTRY = Path(__file__).parents[2] / "docker" / "entrypoint"
 _CONF = {
-    "spark.master": "local-cluster[2,1,700]",
+    **local_cluster(2, memory=700),
     "spark.executor.memory": "512m",
     "spark.shuffle.readHostLocalDisk": "false",  # as between machines
     "spark.sql.shuffle.partitions": "2",

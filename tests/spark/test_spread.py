@@ -16,6 +16,7 @@ from joinlib.direct.report import Report
 from joinlib.errors import SpecError
 from joinlib.model.tuning import Tuning
 from joinlib.spark.job import RunningJob
+from tests.spark.executors import local_cluster
 from tests.spark.faults.scenario import QUERIES, Scenario, scenario
 from tests.spark.trial import Trial, until
 
@@ -101,14 +102,14 @@ def test_killed_and_gone_on_with_others(job: Scenario) -> None:
 
 
 _ASK = """
-import json, os, re
+import json, os, re, sys
 from joinlib.spark import session
 from joinlib.spark.boot import home
 from joinlib.spark.rehearsal import rehearse
 from joinlib.spark.spread import Spread
 
 home.use()
-conf = {"spark.master": "local-cluster[2,2,1024]", "spark.executor.memory": "512m", "spark.locality.wait": "10s"}
+conf = {**json.loads(sys.argv[1]), "spark.executor.memory": "512m", "spark.locality.wait": "10s"}
 spark = session.start(1, conf)
 
 def executor(batches):
@@ -147,7 +148,7 @@ def test_tasks_run_where_they_are_told_to(tmp_path: Path) -> None:
     """
     variables = {"STREAMJOIN_LOCAL_DIR": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", _ASK],
+        [sys.executable, "-c", _ASK, json.dumps(local_cluster(2, cores=2))],
         env={**os.environ, **variables},
         cwd=tmp_path,
         capture_output=True,

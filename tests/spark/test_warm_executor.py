@@ -8,17 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.executors import local_cluster
+
 pytestmark = pytest.mark.spark
 
 _ASK = """
-import json, os
+import json, os, sys
 from pathlib import Path
 from joinlib.spark import session
 from joinlib.spark.boot import home, jar
 from joinlib.spark.executors import ExecutorPool
 
 home.use()
-conf = {"spark.master": "local-cluster[1,1,1024]", "spark.executor.memory": "512m", "spark.executor.cores": "1",
+conf = {**json.loads(sys.argv[1]), "spark.executor.memory": "512m", "spark.executor.cores": "1",
         "spark.executorEnv.NAMED": "so", **jar.warming()}
 spark = session.start(1, conf)
 
@@ -59,7 +61,7 @@ def test_tasks_find_the_daemon_that_was_started_for_them(tmp_path: Path) -> None
         "PYTHONPATH": root,
     }
     done = subprocess.run(
-        [sys.executable, "-c", _ASK],
+        [sys.executable, "-c", _ASK, json.dumps(local_cluster(1))],
         env=environment,
         cwd=tmp_path,
         capture_output=True,

@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.spark.executors import local_cluster
 from tests.spark.faults.scenario import Scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-CLUSTER = {"spark.master": "local-cluster[2,1,1024]"}
+CLUSTER = local_cluster(2)
 
 
 def test_executor_and_worker_die(job: Scenario, undisturbed: Callable[[str], Scenario]) -> None:

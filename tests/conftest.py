@@ -32,9 +32,6 @@ settings.load_profile("ci" if os.environ.get("CI") else "quick")
 
 
 _LONG = ("slow", "spark", "cluster")
-_QUICK_JAVA = {
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.level=error"
-}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -119,7 +116,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
         patch.setenv("STREAMJOIN_LOCAL_DIR", str(tmp_path_factory.mktemp("indexes")))
         python = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         patch.setenv("PYTHONPATH", os.pathsep.join(python))
-        running = session.start(CORES, _QUICK_JAVA)
+        running = session.start(CORES)
         yield running
         running.stop()
 

@@ -1,6 +1,7 @@
 """Runs batches without Spark, in processes of its own.
 
-    compose ─► offsets/N ─► run ─► publish, report ─► commits/N          each as Spark does it, N + 1 after N
+    compose ─► offsets/N ─► run ─► publish, report ─► commits/N          each as Spark does it, N + 1 after N; where the
+                                                                         job is behind, N + 1 is read while N is joined
 
 Spark places tasks, exchanges rows between them and tries them again. On one machine, a few processes need none of that,
 and Spark's part of a small batch is more than half of its time. The logs are Spark's own, and a batch depends on nothing
@@ -59,6 +60,9 @@ class DirectLoop(threading.Thread):
         self._servers, self._spark, self._commit = servers, spark, commit
         self._pace_s, self._synced, self._until_done = pace_s, synced, until_done
         self._stopping = threading.Event()
+        self._behind = (
+            False  # the last batch took longer than the pace, so the next one may as well be read already
+        )
         self.done = False  # all that there is has been read
         self.busy = False  # whether a batch is running
         self.count = 0  # of batches that are done
@@ -76,9 +80,10 @@ class DirectLoop(threading.Thread):
         try:
             done = batches.done(self._spark)
             last = -1 if done is None else done
-            end = self._servers.ask("initial") if done is None else batches.envelope(self._spark, last)
+            start = self._servers.initial() if done is None else batches.envelope(self._spark, last)
             if batches.cut_off(self._spark) is not None:
-                last, end = last + 1, self._again(last + 1, end)
+                last, start = last + 1, self._again(last + 1, start)
+            end: str | None = start
             while end is not None and not self._stopping.is_set():
                 last, end = last + 1, self._next(last + 1, end)
         except Exception as error:  # noqa: BLE001 - Spark runs the batch again, and reports what it meets
@@ -110,11 +115,12 @@ class DirectLoop(threading.Thread):
     def _ran(self, batch: int, start: str, end: str, times: tuple[float, float, float]) -> str:
         """Run a batch that has begun; return where it ends. `times`: when it was asked for, composed and logged."""
         small = bool(orjson.loads(end).get("small"))
-        self._commit(batch, small, partial(self._servers.run, start, end, batch))
+        self._commit(batch, small, partial(self._servers.run, start, end, batch, ahead=self._behind))
         joined = time.time()
         fault.point("published_directly", batch)
         batches.finish(self._spark, batch, synced=self._synced)
-        self._note(batch, start, end, (*times, joined, time.time()))
+        self._note(batch, start, end, (*times, joined, ended := time.time()))
+        self._behind = ended - times[0] > self._pace_s
         self.count += 1
         self.busy = False
         self._stopping.wait(self._pause())
@@ -123,7 +129,7 @@ class DirectLoop(threading.Thread):
     def _composed(self, start: str) -> tuple[float, str] | None:
         """Return where the next batch ends, and when it was asked."""
         began = time.time()
-        end = self._servers.ask("next", start)
+        end = self._servers.next(start)
         return None if end is None else (began, end)
 
     def _pause(self) -> float:

@@ -2,6 +2,7 @@
 
     ("initial")                            ─►   where the first batch begins   `engine.composer`
     ("next", where the last batch ended)   ─►   where the next one ends
+    ("ahead", where this batch ends)       ─►   where the next one ends, and what each process reads of it
     ("parts", from where to where)         ─►   what each process reads of it
     ("small", from where to where, number) ─►   what its units say             `engine.small`
     ("read" | "forward" | "finish", ...)   ─►   a task of a larger one         `engine.partition`
@@ -49,14 +50,28 @@ class Server:
         self._released = json.dumps(self._composer.initial())
         return self._released
 
-    def next(self, start: str) -> str | None:
-        """Return where the batch ends that follows; None if there is nothing to do."""
+    def next(self, start: str, done: str) -> str | None:
+        """Return where the batch ends that follows; None if there is nothing to do.
+
+        Args:
+            start: Where it begins.
+            done: Where the last batch that is done ended, up to which inputs let go of what they keep.
+        """
+        if done != self._released:
+            self._composer.commit(json.loads(done))
+            self._released = done
         before = json.loads(start)
-        if start != self._released:
-            self._composer.commit(before)
-            self._released = start
         end = self._composer.after(before)
         return None if end == before else json.dumps(end)
+
+    def ahead(self, start: str, done: str) -> tuple[str, list[MapInput]] | None:
+        """Return where the batch ends that follows one that runs, and what each process reads of it.
+
+        None if what it reads depends on that one, or if there are few rows: more will have come.
+        """
+        if not self._composer.free or (end := self.next(start, done)) is None or json.loads(end)["small"]:
+            return None
+        return end, self.parts(start, end)
 
     def parts(self, start: str, end: str) -> list[MapInput]:
         """Return what each process reads of a batch."""

@@ -2,6 +2,7 @@
 
     a small batch    one of them runs it from the slices to the receipts
     any other        each reads a part ─► rows by partition ─► each joins a partition, level after level ─► receipts
+                                                               whoever is done reads a part of the next batch
 
 The exchange is in files. The run's own process hands on their names.
 """
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from joinlib.direct.reading import Reading
 from joinlib.engine.sources import SourceTask
 from joinlib.engine.task import JoinTask
 from joinlib.errors import StreamJoinError
@@ -117,13 +119,35 @@ class Servers:
     def __init__(
         self, python: Sequence[str], source: SourceTask, join: JoinTask, *, until_done: bool
     ) -> None:
-        self._python, self._levels = python, len(join.pipeline.levels)
+        self._python, self._levels, self._exchange = python, len(join.pipeline.levels), join.exchange
         self._settings = {"source": source, "join": join, "until_done": until_done}
         shutil.rmtree(join.exchange, ignore_errors=True)  # what a run has left there that was killed
         join.exchange.mkdir(parents=True)
         self._all = [ServerProcess(python, **self._settings)]
+        self._ahead: Reading | None = None  # of the batch that follows
 
-    def ask(self, name: str, *arguments: object) -> Any:
+    def initial(self) -> str:
+        """Return where the first of all batches begins.
+
+        Raises:
+            ServerGone: The process that composes batches has raised, or ended.
+        """
+        return str(self._ask("initial"))
+
+    def next(self, start: str) -> str | None:
+        """Return where the batch ends that follows one that is done; None if there is nothing to do.
+
+        Raises:
+            ServerGone: The process that composes batches has raised, or ended.
+        """
+        ahead = self._ahead
+        if ahead is not None and ahead.start == start:
+            return ahead.end
+        self._drop()
+        end: str | None = self._ask("next", start, start)
+        return end
+
+    def _ask(self, name: str, *arguments: object) -> Any:
         """Return what the process says that composes batches.
 
         Raises:
@@ -132,22 +156,30 @@ class Servers:
         (answer,) = self._each(name, [arguments])
         return answer
 
-    def run(self, start: str, end: str, batch: int, partitions: int) -> list[bytes]:
+    def run(self, start: str, end: str, batch: int, partitions: int, *, ahead: bool = False) -> list[bytes]:
         """Run a batch; return what its tasks say of their units (`receipt.told`).
 
-        `partitions`: of a batch that is not small.
+        Args:
+            start: Where the batch begins.
+            end: Where it ends.
+            batch: Its number.
+            partitions: How many it has, if it is not small.
+            ahead: Whether whoever has nothing more to do reads the next batch.
 
         Raises:
             ServerGone: A task has raised, or its process has ended.
         """
         if orjson.loads(end).get("small"):
-            return [self.ask("small", start, end, batch)]
-        sent = self._each("read", [(part, partitions) for part in self.ask("parts", start, end)])
+            self._drop()
+            return [self._ask("small", start, end, batch)]
+        sent = self._read(start, end, partitions)
         last = self._levels - 1
         for level in range(last):
             sent += self._each("forward", [(level, batch, *own) for own in _exchanged(sent, level)])
             sent = _without_read(sent, level)
-        told = self._each("finish", [(batch, *own) for own in _exchanged(sent, last)])
+        if ahead and (found := self._ask("ahead", end, start)) is not None:
+            self._ahead = Reading(end, found[0], partitions, found[1])
+        told = self._each("finish", [(batch, *own) for own in _exchanged(sent, last)], self._ahead)
         _without_read(sent, last)
         return told
 
@@ -158,19 +190,45 @@ class Servers:
         end = time.monotonic() + patience_s
         for server in self._all:
             server.close(end)
+        shutil.rmtree(self._exchange, ignore_errors=True)  # what was read of a batch that does not come
 
-    def _each(self, name: str, calls: Iterable[Sequence[object]]) -> list[Any]:
-        """Call a method in as many processes at the same time; return the answers, once all are there."""
+    def _read(self, start: str, end: str, partitions: int) -> "list[Sent]":
+        """Return the rows of a batch by partition, which may be read already."""
+        reading = self._ahead
+        if reading is None or (reading.start, reading.end, reading.partitions) != (start, end, partitions):
+            self._drop()
+            reading = Reading(start, end, partitions, self._ask("parts", start, end))
+        self._ahead = None
+        return reading.ended(self._first(len(reading)))
+
+    def _drop(self) -> None:
+        """Forget what was read ahead: another batch comes."""
+        reading, self._ahead = self._ahead, None
+        if reading is not None:
+            reading.dropped()
+
+    def _first(self, count: int) -> "list[ServerProcess]":
+        """Return so many processes. Whoever is there goes on with its units."""
+        while len(self._all) < count:
+            self._all.append(ServerProcess(self._python, **self._settings))
+        return self._all[:count]
+
+    def _each(self, name: str, calls: Iterable[Sequence[object]], then: "Reading | None" = None) -> list[Any]:
+        """Call a method in as many processes at the same time; return the answers, once all are there.
+
+        `then`: what a process reads that has answered.
+        """
+        every = list(calls)
         asked: dict[Any, int] = {}
-        for at, arguments in enumerate(calls):
-            if at == len(self._all):
-                self._all.append(ServerProcess(self._python, **self._settings))
-            self._all[at].ask(name, *arguments)
-            asked[self._all[at]] = at
+        for at, server in enumerate(self._first(len(every))):
+            server.ask(name, *every[at])
+            asked[server] = at
         answers: list[Any] = [None] * len(asked)
         while asked:  # what fails is told as soon as it does
             for server in set[Any](wait(asked)):
                 answers[asked.pop(server)] = server.answer()
+                if then is not None:
+                    then.offer(server)
         return answers
 
 

@@ -81,6 +81,11 @@ class Composer:
         self._discover()
         self.bounded = True
 
+    @property
+    def free(self) -> bool:
+        """Whether what a batch reads depends only on what has come: not on the rows or the tables of the last batch."""
+        return not (self.task.split or self.task.pipeline.ruled or self.task.tables)
+
     def after(self, start: Offset) -> Offset:
         """Return the offset at which the next batch ends. Equal to `start` means that there is nothing to do.
 

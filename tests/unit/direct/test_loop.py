@@ -31,18 +31,21 @@ class Played:
     def __init__(self, answers: Sequence[str | Exception | None]) -> None:
         self.answers, self.closed = list(answers), False
         self.asked: list[tuple[Any, ...]] = []
+        self.ahead: list[bool] = []  # of each batch, whether the next one was to be read
 
-    def ask(self, name: str, *arguments: object) -> Any:
-        self.asked.append((name, *arguments))
-        if name == "initial":
-            return envelope(0)
+    def initial(self) -> str:
+        return envelope(0)
+
+    def next(self, start: str) -> str | None:
+        self.asked.append(("next", start))
         answer = self.answers.pop(0) if self.answers else ServerGone("no more answers")
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def run(self, *arguments: object) -> list[bytes]:
+    def run(self, *arguments: object, ahead: bool) -> list[bytes]:
         self.asked.append(("run", *arguments))
+        self.ahead.append(ahead)
         return [b"told"]
 
     def close(self, patience_s: float = 0.0) -> None:
@@ -168,6 +171,23 @@ def test_a_pace_is_kept(tmp_path: Path) -> None:
     assert begun[2] - begun[1] > 0.1
 
 
+@pytest.mark.parametrize(
+    ("pace_s", "took_s", "ahead"), [(0.0, 0.0, True), (0.3, 0.0, False), (0.05, 0.2, True)]
+)
+def test_the_next_batch_is_read_ahead_where_the_job_is_behind(
+    tmp_path: Path, pace_s: float, took_s: float, ahead: bool
+) -> None:
+    """Where batches wait for their time, whatever comes until then belongs to the next one."""
+    server = Played([envelope(1), envelope(2), envelope(3)])
+
+    def committed(batch: int, _: bool, run: Run) -> None:
+        run(2)
+        time.sleep(took_s)
+
+    play(tmp_path, server, committed, pace_s=pace_s)
+    assert server.ahead == [False, ahead, ahead]
+
+
 @pytest.fixture
 def answering() -> Iterator[Any]:
     """The other end of a server in a thread."""
@@ -183,7 +203,7 @@ def answering() -> Iterator[Any]:
 def test_an_error_of_the_server_is_its_traceback(answering: Any) -> None:
     """It goes on to answer."""
     for _ in range(2):
-        answering.send(("next", ("{}",)))  # before it was told what it serves
+        answering.send(("next", ("{}", "{}")))  # before it was told what it serves
         done, answer = answering.recv()
         assert not done
         assert "Traceback" in answer
@@ -196,7 +216,7 @@ def test_a_process_that_is_gone(tmp_path: Path) -> None:
     script.chmod(0o700)
     server = ServerProcess([str(script)])
     with pytest.raises(ServerGone, match="has ended"):
-        (server.ask("next", "{}"), server.answer())
+        (server.ask("next", "{}", "{}"), server.answer())
     server.close(time.monotonic())
 
 

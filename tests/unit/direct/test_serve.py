@@ -1,11 +1,11 @@
 """What a process says that runs batches without Spark, and several that run one together."""
 
 import json
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,10 +50,10 @@ def pour(folder: Path, file: int, rows: int, *names: str) -> None:
         pq.write_table(table, folder / name / f"{file}.parquet", row_group_size=5)
 
 
-def followed(asked: Any) -> Iterator[tuple[str, str]]:
+def followed(initial: Callable[[], str], following: Callable[[str], str | None]) -> Iterator[tuple[str, str]]:
     """Where each batch begins and ends."""
-    start = asked("initial")
-    while (end := asked("next", start)) is not None:
+    start = initial()
+    while (end := following(start)) is not None:
         yield start, end
         start = end
 
@@ -63,7 +63,7 @@ def test_an_end(plan: Compiled, tmp_path: Path) -> None:
     pour(tmp_path, 0, 5, "a")
     serving = Server(plan.source, plan.join, until_done=True)
     found = []
-    for _, end in followed(lambda name, *more: getattr(serving, name)(*more)):
+    for _, end in followed(serving.initial, lambda start: serving.next(start, start)):
         pour(tmp_path, 1, 5, "a")
         found.append(json.loads(end))
     assert [(end["inputs"], end["small"]) for end in found] == [({"a": 1, "b": 0}, True)]
@@ -76,7 +76,7 @@ def test_several_processes_run_a_batch_together(plan: Compiled, tmp_path: Path) 
     try:
         told, small = [], []
         pour(tmp_path, 0, 60, "a", "b")
-        for batch, (start, end) in enumerate(followed(servers.ask)):
+        for batch, (start, end) in enumerate(followed(servers.initial, servers.next)):
             said = [r for task in servers.run(start, end, batch, 2) for r in receipt.heard(task)]
             told.append([receipt.decode(text) for text, _ in said])
             small.append(json.loads(end)["small"])
@@ -95,3 +95,44 @@ def test_several_processes_run_a_batch_together(plan: Compiled, tmp_path: Path) 
             servers.run(start, json.dumps({**json.loads(end), "small": False}), 99, 2)
     finally:
         servers.close()
+
+
+@pytest.mark.slow
+def test_a_batch_is_read_while_the_one_before_is_joined(plan: Compiled, tmp_path: Path) -> None:
+    """It is the batch that would have come. One that is small, or goes to other partitions, is read anew."""
+    pour(tmp_path, 0, 60, "a", "b")
+    pour(tmp_path, 1, SMALL // 2, "b")
+    plan = replace(plan, source=replace(plan.source, max_rows=30))
+    apart, there_then = ran(plan, ahead=False)
+    assert not any(there_then)
+    plan.join.forget_local()
+    shutil.rmtree(plan.checkpoint)
+    overlapped, there_now = ran(plan, ahead=True)
+    assert overlapped == apart
+    assert there_now == [False, True, True, True, False]
+    assert [small for _, small, _ in apart] == [False] * 4 + [True]
+
+
+Ran = tuple[
+    dict[str, int], bool, list[tuple[int, int]]
+]  # where a batch ends, whether it is small, rows of each unit
+
+
+def ran(plan: Compiled, *, ahead: bool) -> tuple[list[Ran], list[bool]]:
+    """Each batch, and whether any of it was read before it began. Partitions change on the way."""
+    servers, found, there = (
+        Servers([sys.executable], plan.source, plan.join, until_done=True),
+        list[Ran](),
+        [],
+    )
+    try:
+        for batch, (start, end) in enumerate(followed(servers.initial, servers.next)):
+            there.append(servers._ahead is not None and servers._ahead.start == start)
+            said = servers.run(start, end, batch, 2 if batch < 2 else 3, ahead=ahead)
+            told = [receipt.decode(text) for task in said for text, _ in receipt.heard(task)]
+            known = json.loads(end)
+            found.append((known["inputs"], known["small"], sorted((r.unit, r.rows_out) for r in told)))
+        assert not list(plan.join.exchange.iterdir()), "what was read is gone, also what nobody has used"
+    finally:
+        servers.close()
+    return found, there

@@ -83,8 +83,8 @@ class Composer:
 
     @property
     def free(self) -> bool:
-        """Whether what a batch reads depends only on what has come: not on the rows or the tables of the last batch."""
-        return not (self.task.split or self.task.pipeline.ruled or self.task.tables)
+        """Whether how a batch is read depends only on what has come: not on which keys were hot in the last one."""
+        return not (self.task.split or self.task.pipeline.ruled)
 
     def after(self, start: Offset) -> Offset:
         """Return the offset at which the next batch ends. Equal to `start` means that there is nothing to do.

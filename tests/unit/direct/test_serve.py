@@ -136,3 +136,24 @@ def ran(plan: Compiled, *, ahead: bool) -> tuple[list[Ran], list[bool]]:
     finally:
         servers.close()
     return found, there
+
+
+@pytest.mark.parametrize(
+    ("join", "table", "free"),
+    [
+        ("units: 4", "", True),
+        ("units: 4, strategy: biclique", "", False),
+        ("units: 4", ", role: table", False),
+    ],
+)
+def test_what_depends_on_the_batch_before_is_not_read_ahead(
+    join: str, table: str, free: bool, tmp_path: Path
+) -> None:
+    """A biclique spreads the keys that were hot, and so does a stream that only meets tables."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    pour(tmp_path, 0, 60, "a", "b")
+    text = SPEC.replace("units: 4", join).replace("{path: b}", "{path: b}" + table)
+    plan = compiled(parse(text.replace(" JOIN a c ON c.v = b.v", ""), "few.yaml", tmp_path), 2)
+    server = Server(plan.source, plan.join, until_done=True)
+    assert (server.ahead(start := server.initial(), start) is not None) == free

@@ -15,6 +15,7 @@ from joinlib.compiled import Compiled, compiled
 from joinlib.direct.serve import Server
 from joinlib.direct.servers import ServerGone, Servers
 from joinlib.engine import receipt
+from joinlib.engine.composer import Composer
 from joinlib.spec import parse
 
 SMALL = 10  # rows of a small batch at most
@@ -128,9 +129,10 @@ def ran(plan: Compiled, *, ahead: bool) -> tuple[list[Ran], list[bool]]:
     try:
         for batch, (start, end) in enumerate(followed(servers.initial, servers.next)):
             there.append(servers._ahead is not None and servers._ahead.start == start)
-            said = servers.run(start, end, batch, 2 if batch < 2 else 3, ahead=ahead)
+            partitions, known = 2 if batch < 2 else 3, json.loads(end)
+            said = servers.run(start, end, batch, partitions, ahead=ahead)
+            assert len(said) == (1 if known["small"] else partitions)
             told = [receipt.decode(text) for task in said for text, _ in receipt.heard(task)]
-            known = json.loads(end)
             found.append((known["inputs"], known["small"], sorted((r.unit, r.rows_out) for r in told)))
         assert not list(plan.join.exchange.iterdir()), "what was read is gone, also what nobody has used"
     finally:
@@ -157,3 +159,21 @@ def test_what_depends_on_the_batch_before_is_not_read_ahead(
     plan = compiled(parse(text.replace(" JOIN a c ON c.v = b.v", ""), "few.yaml", tmp_path), 2)
     server = Server(plan.source, plan.join, until_done=True)
     assert (server.ahead(start := server.initial(), start) is not None) == free
+
+
+def test_inputs_let_go_of_what_is_done(
+    plan: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of what the batch reads that runs, whatever is composed behind it."""
+    released = list[dict[str, int]]()
+    monkeypatch.setattr(Composer, "commit", lambda _, end: released.append(end["inputs"]))
+    pour(tmp_path, 0, 60, "a", "b")
+    server = Server(replace(plan.source, max_rows=30), plan.join, until_done=True)
+    first = server.next(start := server.initial(), start)
+    assert first is not None
+    ahead = server.ahead(first, start)
+    assert ahead is not None
+    assert released == []
+    again = server.ahead(ahead[0], first)
+    assert again is not None
+    assert released == [json.loads(first)["inputs"]]

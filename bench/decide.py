@@ -17,7 +17,7 @@ from joinlib.scale import Observed, State, step
 from tests import configs
 
 EXECUTORS, ROUNDS = 1000, 20
-SUMS = {"ready": EXECUTORS, "said": EXECUTORS, "known": EXECUTORS, "held": 9e11, "capacity": 2e12}
+SUMS = {"ready": EXECUTORS, "reported": EXECUTORS, "known": EXECUTORS, "held": 9e11, "capacity": 2e12}
 SUMS |= {"lag": 0, "rate": 1e6, "partitions": 1024}
 EACH = (
     "state_bytes",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from joinlib.engine.sources import MapInput
 
 
-class Reading:
+class BatchReading:
     """The reading of a batch.
 
     Args:

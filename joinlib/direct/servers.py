@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from joinlib.direct.reading import Reading
+from joinlib.direct.reading import BatchReading
 from joinlib.engine.sources import SourceTask
 from joinlib.engine.task import JoinTask
 from joinlib.errors import StreamJoinError
@@ -124,7 +124,7 @@ class Servers:
         shutil.rmtree(join.exchange, ignore_errors=True)  # what a run has left there that was killed
         join.exchange.mkdir(parents=True)
         self._all = [ServerProcess(python, **self._settings)]
-        self._ahead: Reading | None = None  # of the batch that follows
+        self._ahead: BatchReading | None = None  # of the batch that follows
 
     def initial(self) -> str:
         """Return where the first of all batches begins.
@@ -178,7 +178,7 @@ class Servers:
             sent += self._each("forward", [(level, batch, *own) for own in _exchanged(sent, level)])
             sent = _without_read(sent, level)
         if ahead and (found := self._ask("ahead", end, start)) is not None:
-            self._ahead = Reading(end, found[0], partitions, found[1])
+            self._ahead = BatchReading(end, found[0], partitions, found[1])
         told = self._each("finish", [(batch, *own) for own in _exchanged(sent, last)], self._ahead)
         _without_read(sent, last)
         return told
@@ -197,7 +197,7 @@ class Servers:
         reading = self._ahead
         if reading is None or (reading.start, reading.end, reading.partitions) != (start, end, partitions):
             self._drop()
-            reading = Reading(start, end, partitions, self._ask("parts", start, end))
+            reading = BatchReading(start, end, partitions, self._ask("parts", start, end))
         self._ahead = None
         return reading.ended(self._first(len(reading)))
 
@@ -213,7 +213,9 @@ class Servers:
             self._all.append(ServerProcess(self._python, **self._settings))
         return self._all[:count]
 
-    def _each(self, name: str, calls: Iterable[Sequence[object]], then: "Reading | None" = None) -> list[Any]:
+    def _each(
+        self, name: str, calls: Iterable[Sequence[object]], then: "BatchReading | None" = None
+    ) -> list[Any]:
         """Call a method in as many processes at the same time; return the answers, once all are there.
 
         `then`: what a process reads that has answered.

@@ -122,10 +122,8 @@ class Run:
         """Place units and readers as the driver does."""
         from joinlib.scale.placement import placed, readers
 
-        chosen, reading = (
-            placed(self.job.partitions, warm, self.chosen),
-            readers(warm, ready, self.pool.wanted),
-        )
+        chosen = placed(self.job.partitions, warm, self.chosen)
+        reading = readers(warm, ready, self.pool.wanted)
         if (chosen, reading) != (self.chosen, self.reading):
             self.chosen, self.reading = chosen, reading
             self.job.spread(self.job.partitions, chosen, reading)

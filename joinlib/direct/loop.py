@@ -60,9 +60,7 @@ class DirectLoop(threading.Thread):
         self._servers, self._spark, self._commit = servers, spark, commit
         self._pace_s, self._synced, self._until_done = pace_s, synced, until_done
         self._stopping = threading.Event()
-        self._behind = (
-            False  # the last batch took longer than the pace, so the next one may as well be read already
-        )
+        self._behind = False  # whether the last batch took longer than the pace: the next one is read ahead
         self.done = False  # all that there is has been read
         self.busy = False  # whether a batch is running
         self.count = 0  # of batches that are done

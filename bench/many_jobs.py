@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import itertools
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,7 @@ from joinop.resources import CLAIM
 from joinlib.deploy import POD
 from tests.deploy.operator.apiserver import ApiServer
 from tests.deploy.operator.objects import driver_pod, running, stream_join
+from tests.ports import free_port
 
 ROOT, DRIVERS = Path(__file__).parents[1], "127.0.0.77"
 _PATIENCE_S = 1800  # until all jobs run: ten objects are made for each
@@ -99,13 +99,6 @@ def operator(server: ApiServer, tree: Path, port: int) -> Iterator[psutil.Proces
         finally:
             process.kill()
             process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        found: int = probe.getsockname()[1]
-        return found
 
 
 def figures(port: int) -> dict[str, float]:

@@ -6,7 +6,6 @@ The programs are taken from the path, or out of Debian's package, which is unpac
 import json
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -22,6 +21,7 @@ import pytest
 import yaml
 
 from tests.patience import HUNG_S
+from tests.ports import free_port
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "streamjoin"
 
@@ -61,13 +61,6 @@ def _downloaded(folder: Path) -> Path | None:
         if found := [*folder.glob("prometheus_*.deb")]:
             return found[0]
     return None
-
-
-def free_port() -> int:
-    """One that nobody listens on now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @dataclass(frozen=True)

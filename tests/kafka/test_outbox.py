@@ -19,7 +19,8 @@ from joinlib.sink.kafka.sink import KafkaSink
 from joinlib.sink.kafka.topic import reached
 from joinlib.worker import Worker, current, using
 from tests.configs import results
-from tests.kafka.broker import PASSWORD, USER, Broker, free_ports
+from tests.kafka.broker import PASSWORD, USER, Broker
+from tests.ports import free_port
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -70,7 +71,7 @@ def test_nothing_is_there_before_the_commit(broker: Broker) -> None:
 
 def test_who_never_began_was_not_too_slow() -> None:
     """While it opens a channel, whoever is fenced is so by another."""
-    to = results(f"127.0.0.1:{free_ports(1)[0]}", "t")
+    to = results(f"127.0.0.1:{free_port()}", "t")
     error = TransactionalProducer(to, 0).error("beginning transactions", KafkaError(KafkaError._FENCED))
     assert isinstance(error, NotReady)
     assert "another run" in str(error)
@@ -213,7 +214,7 @@ def test_a_topic_that_is_not_there(broker: Broker) -> None:
 
 def test_a_broker_that_is_not_there() -> None:
     """Its address is named."""
-    port = free_ports(1)[0]
+    port = free_port()
     to = results(f"127.0.0.1:{port}", "t")
     assert f"127.0.0.1:{port}" in refused(NotReady, to)
 

@@ -13,7 +13,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -26,6 +25,7 @@ import pyarrow as pa
 from adbc_driver_postgresql import dbapi
 
 from tests.patience import HUNG_S
+from tests.ports import free_port
 from tests.watch import Watch
 
 PASSWORD = "s3cret/ gate:key@42"  # holds what a URI would have to escape
@@ -58,7 +58,7 @@ class Database:
         self.folder = Path(tempfile.mkdtemp(prefix="streamjoin-postgres-"))
         self.bin = _programs()
         self.user = pwd.getpwnam("postgres") if os.getuid() == 0 else None
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._watch: Watch | None = None
         self._init()
@@ -176,9 +176,3 @@ def _programs() -> Path:
         subprocess.run([Path(__file__).parents[2] / "tools" / "apt", "postgresql"], check=True)
         return _programs()
     return found[-1].parent
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

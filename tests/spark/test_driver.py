@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.patience import HUNG_S
+from tests.ports import free_port
 from tests.unit.jobs.test_lineage import Catalogue, serving
 from tests.unit.jobs.test_traces import HEADERS, SECRET, URL, Collector, attributes, requests, spans_of
 
@@ -116,9 +116,7 @@ class Drivers:
     def start(self, spec: str = SPEC, **more: str) -> Driver:
         (self.folder / "spec.yaml").write_text(spec)
         (self.folder / "token").write_text("secret\n")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         env = {
             **{k: v for k, v in os.environ.items() if k != "POD_NAME"},
             "PYTHONPATH": str(ROOT),

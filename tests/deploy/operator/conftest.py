@@ -4,7 +4,6 @@ is no cluster.
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -21,15 +20,9 @@ import yaml
 from joinlib.spec.crd import crd
 from tests.cluster.kube import Kube
 from tests.patience import HUNG_S
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[3]
-
-
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        port: int = server.getsockname()[1]
-        return port
 
 
 @dataclass

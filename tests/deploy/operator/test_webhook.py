@@ -17,10 +17,10 @@ from joinop.confined import Confined
 from joinop.forewarn import shortened
 
 from jobs.cli.diff import differ
-from tests.deploy.operator.conftest import free_port
 from tests.deploy.operator.objects import accepted, stream_join
 from tests.deploy.operator.test_confined import nested
 from tests.deploy.operator.test_transport import certificates
+from tests.ports import free_port
 
 WRONG = "SELECT o.idd FROM orders o JOIN shipments s ON o.id = s.id"
 LEFT, RIGHT = (

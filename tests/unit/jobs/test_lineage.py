@@ -28,6 +28,7 @@ from jobs.lineage.told import ToldRun, namespace, told_run
 from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import InputError, SpecError, StreamJoinError
 from joinlib.spec import StreamJoin, parse
+from tests.ports import free_port
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = "k3y-of-lineage"
@@ -366,9 +367,7 @@ def test_how_a_run_ends(document: StreamJoin, error: Exception | None, state: st
 
 def test_an_endpoint_that_is_dead_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """No name, no key, no traceback; a second outage is told again."""
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
     dead = sender(url, OPENLINEAGE_API_KEY=KEY)
     dead.start()
     for _ in range(3):

@@ -4,7 +4,6 @@ import logging
 import os
 import queue
 import random
-import socket
 import subprocess
 import sys
 from collections import deque
@@ -34,6 +33,7 @@ from joinlib.direct.report import Report as Done
 from joinlib.errors import InputError, SpecError
 from joinlib.model.letters import DeadRows
 from joinlib.spec import StreamJoin, parse
+from tests.ports import free_port
 from tests.unit.jobs.test_figures import RECEIPT
 from tests.unit.jobs.test_lineage import Catalogue, serving
 
@@ -522,9 +522,7 @@ def test_an_end_without_a_batch_asks_nobody() -> None:
 
 def test_a_collector_that_is_away_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """With its address, and without the login."""
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
     sender = sending(url)
     for number in range(1, 4):
         sender.offer(BatchTrace(number, Span("batch", NOW, NOW)))

@@ -107,7 +107,6 @@ def _await_the_end_of_spaces() -> None:
     kube.until(
         "the tests' namespaces are gone",
         lambda: not any(name.startswith(_SPACE) for name in kube.names("namespaces")),
-        seconds=120,
     )
 
 

@@ -16,6 +16,7 @@ import yaml
 from tests.patience import HUNG_S
 
 Object = dict[str, Any]
+_PODS_HUNG_S = 3 * HUNG_S  # several may start one after the other
 _TROUBLE = AssertionError, subprocess.TimeoutExpired  # what a kubectl can end with
 
 
@@ -25,7 +26,9 @@ class Kube:
 
     namespace: str
 
-    def run(self, *arguments: str, stdin: str | None = None, check: bool = True, timeout: float = 120) -> str:
+    def run(
+        self, *arguments: str, stdin: str | None = None, check: bool = True, timeout: float = HUNG_S
+    ) -> str:
         """kubectl in the namespace; what it prints. Fails with what it complains about."""
         done = subprocess.run(
             ["kubectl", "-n", self.namespace, *arguments],
@@ -41,7 +44,7 @@ class Kube:
     def raw(self, *arguments: str) -> bytes:
         """The same, with bytes as they come."""
         done = subprocess.run(
-            ["kubectl", "-n", self.namespace, *arguments], capture_output=True, timeout=60, check=False
+            ["kubectl", "-n", self.namespace, *arguments], capture_output=True, timeout=HUNG_S, check=False
         )
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr.decode()}"
         return done.stdout
@@ -67,25 +70,25 @@ class Kube:
         self.run("delete", kind, name, "--ignore-not-found", *options)
 
     def exec(self, pod: str, *command: str, check: bool = True) -> str:
-        return self.run("exec", pod, "--", *command, check=check, timeout=30)
+        return self.run("exec", pod, "--", *command, check=check, timeout=HUNG_S)
 
     def condition(self, name: str, kind: str) -> Object:
         """A condition of a StreamJoin; empty if it has none."""
         conditions = self.get("streamjoin", name).get("status", {}).get("conditions", [])
         return next((c for c in conditions if c["type"] == kind), {})
 
-    def until(self, what: str, true: Callable[[], Any], seconds: float = HUNG_S) -> Any:
+    def until(self, what: str, true: Callable[[], Any]) -> Any:
         """Waits, and returns what `true` returned; on failure says what the cluster looks like.
 
         A kubectl that fails, or gives no answer in time, means: not yet.
         """
-        end = time.monotonic() + seconds
+        end = time.monotonic() + _PODS_HUNG_S
         while True:
             with contextlib.suppress(KeyError, IndexError, *_TROUBLE):
                 if found := true():
                     return found
             if time.monotonic() > end:
-                raise AssertionError(f"not within {seconds:.0f} s: {what}\n{self.picture()}")
+                raise AssertionError(f"not within {_PODS_HUNG_S:.0f} s: {what}\n{self.picture()}")
             time.sleep(0.5)
 
     def picture(self) -> str:

@@ -109,7 +109,7 @@ def test_a_password_reaches_executors_and_nobody_else(running_job: tuple[Kube, S
     document = space.get("sj", "job")
     if "names" not in document["spec"]["inputs"]:
         pytest.skip("the cluster's pods cannot reach this machine")
-    found = space.until("names are looked up", lambda: store.output("job"), 60)
+    found = space.until("names are looked up", lambda: store.output("job"))
     assert found <= expected(_clean(document), names=_NAMES)
     for kind in ("sj", "configmap", "statefulset", "pods"):
         assert PASSWORD not in json.dumps(space.every(kind)), kind
@@ -145,5 +145,5 @@ def test_executors_follow_the_spec_while_it_runs(running_job: tuple[Kube, Store]
         running(space, "job", count)
     assert space.get("pod", "job-driver-0")["metadata"]["uid"] == before
     space.patch("sj", "job", {"spec": {"suspend": True}})
-    space.until("its pods are gone", lambda: space.names("pods") == ["store"], 120)
+    space.until("its pods are gone", lambda: space.names("pods") == ["store"])
     assert space.get("sj", "job")["status"]["phase"] == "Suspended"

@@ -35,7 +35,7 @@ def _delete_executor(kube: Kube) -> None:
 def _exhaust_executor(kube: Kube) -> None:
     pod = kube.names("pods", EXECUTOR)[-1]
     kube.run("exec", pod, "--", "python3", "-c", _EAT, check=False)
-    kube.until("the executor is dead", lambda: pod not in kube.names("pods", EXECUTOR), 60)
+    kube.until("the executor is dead", lambda: pod not in kube.names("pods", EXECUTOR))
 
 
 def _delete_driver(kube: Kube) -> None:
@@ -102,11 +102,11 @@ def test_one_fault_after_another(space: Kube, store: Store, tmp_path: Path) -> N
         running(space, "job", 2)
     space.delete("sj", "job")
     kinds = "all,configmap,secret,lease,role,rolebinding,networkpolicy,poddisruptionbudget,serviceaccount"
-    space.until("nothing is left", lambda: not space.names(kinds, "app.kubernetes.io/instance=job"), 90)
+    space.until("nothing is left", lambda: not space.names(kinds, "app.kubernetes.io/instance=job"))
 
 
 def _right(space: Kube, store: Store, wanted: Rows, what: str) -> None:
-    space.until(what, lambda: store.output("job") == wanted, 200)
+    space.until(what, lambda: store.output("job") == wanted)
 
 
 def _joined(folder: Path) -> Rows:
@@ -128,7 +128,7 @@ def test_what_cannot_run_says_so_until_it_is_mended(space: Kube, store: Store) -
     """Degraded, with the field and what is wrong; mended, the job gets ready."""
     space.apply(*(job(name, rows=500, rate=None, **spec) for name, (spec, _) in WRONG.items()))
     for name, (_, word) in WRONG.items():
-        space.until(f"the condition of {name} names it", partial(_degraded, space, name, word), 60)
+        space.until(f"the condition of {name} names it", partial(_degraded, space, name, word))
     for name in WRONG:  # one after the other: four drivers that start at once take four times as long
         mended = job(name, rows=500, rate=None)
         mended["spec"]["image"] = None
@@ -136,7 +136,6 @@ def test_what_cannot_run_says_so_until_it_is_mended(space: Kube, store: Store) -
         space.until(
             f"{name} is well again",
             partial(_well, space, name),
-            120,
         )
         space.delete("sj", name)
 
@@ -156,13 +155,13 @@ def test_a_pod_that_cannot_be_made_says_why(space: Kube, store: Store) -> None:
     space.apply({**quota, "spec": {"hard": {"pods": "1"}}})  # which is the store's
     volumes = [{"mountPath": "/data", "claim": CLAIM}, {"mountPath": "/secrets/login", "secret": "login"}]
     space.apply(job("job", rows=500, rate=None, volumes=volumes))
-    space.until("the quota is named", partial(_degraded, space, "job", "exceeded quota: small"), 60)
+    space.until("the quota is named", partial(_degraded, space, "job", "exceeded quota: small"))
     assert space.condition("job", "Degraded")["reason"] == "PodRefused"
     space.delete("resourcequota", "small")
-    space.until("the Secret is named", partial(_degraded, space, "job", '"login" not found'), 120)
+    space.until("the Secret is named", partial(_degraded, space, "job", '"login" not found'))
     assert space.condition("job", "Degraded")["reason"] == "FailedMount"
     space.run("create", "secret", "generic", "login", "--from-literal=password=x")
-    space.until("it is well again", partial(_well, space, "job"), 180)
+    space.until("it is well again", partial(_well, space, "job"))
 
 
 def test_a_driver_that_ends_again_and_again_is_given_up(space: Kube, store: Store) -> None:
@@ -179,16 +178,16 @@ def test_a_driver_that_ends_again_and_again_is_given_up(space: Kube, store: Stor
     )
     status = space.get("sj", "job")["status"]
     assert (status["phase"], "/data/absent" in status["message"]) == ("Failed", True)
-    space.until("no driver is left", lambda: space.names("pods") == ["store"], 120)
+    space.until("no driver is left", lambda: space.names("pods") == ["store"])
     store("mkdir", "-p", "/data/nowhere")
     space.patch("sj", "job", {"spec": {"driver": {"restarts": 2}}})
-    space.until("it is well again", partial(_well, space, "job"), 180)
+    space.until("it is well again", partial(_well, space, "job"))
 
 
 def test_a_namespace_is_deleted_while_the_operator_is_down(system: Kube, space: Kube, store: Store) -> None:
     """Nothing waits for the operator: owners are enough."""
     space.apply(job("job", rows=500))
-    space.until("children are there", lambda: space.get("statefulset", "job-driver"), 60)
+    space.until("children are there", lambda: space.get("statefulset", "job-driver"))
     system.run("scale", "deployment", "--all", "--replicas=0")
     try:
         space.run("delete", "namespace", space.namespace, "--timeout=120s", timeout=150)

@@ -15,7 +15,7 @@ from tests.cluster.test_runs import running
 def test_the_second_job_on_a_checkpoint_is_refused(space: Kube, store: Store) -> None:
     """It names the first, and runs nothing."""
     space.apply(job("first", rows=500))
-    space.until("the first has a driver", lambda: space.get("statefulset", "first-driver"), 60)
+    space.until("the first has a driver", lambda: space.get("statefulset", "first-driver"))
     time.sleep(1.1)  # creation times have seconds
     second = job("second", rows=500)
     second["spec"]["checkpoint"]["path"] = "/data/checkpoints/first"
@@ -33,7 +33,7 @@ def test_a_frozen_driver_dies_before_it_writes(space: Kube, store: Store) -> Non
     space.apply(document)
     running(space, "job", 1)
     space.apply(_by_hand(space))
-    space.until("the second waits", lambda: "ait" in space.run("logs", "second", check=False), 60)
+    space.until("the second waits", lambda: "ait" in space.run("logs", "second", check=False))
     frozen = _processes(space.get("pod", "job-driver-0")["metadata"]["uid"])
     assert frozen, "the driver's processes are not on this machine"
     _signal(frozen, signal.SIGSTOP)
@@ -47,9 +47,8 @@ def test_a_frozen_driver_dies_before_it_writes(space: Kube, store: Store) -> Non
     space.until(
         "the holder is dead",
         lambda: space.get("pod", "job-driver-0")["status"]["containerStatuses"][0]["restartCount"] > restarts,
-        60,
     )
-    space.until("the output is complete", lambda: store.output("job") == expected(document), 400)
+    space.until("the output is complete", lambda: store.output("job") == expected(document))
 
 
 def _by_hand(space: Kube) -> dict[str, object]:

@@ -55,4 +55,4 @@ def test_a_backlog_of_a_small_state(
     assert all("rows wait" in d["reason"] and "state wants 1" in d["reason"] for d in [*voted, changes[0]])
     assert any(each.get("wants", {}).get("by") == "lag" for each in seen)
     rows = expected(document)
-    space.until("the output is complete", lambda: store.output(NAME) == rows, 120)
+    space.until("the output is complete", lambda: store.output(NAME) == rows)

@@ -51,22 +51,22 @@ def test_two_lost_nodes(space: Kube, store: Store) -> None:
     space.apply(document)
     _lose(space)
     running(space, "job", 1)
-    space.until("rows are joined", lambda: store.output("job"), 60)
+    space.until("rows are joined", lambda: store.output("job"))
     space.run("delete", "pod", POD)
     _lose(space)
     running(space, "job", 1)
     wanted = expected(document)
-    space.until("all rows are joined, each once", lambda: store.output("job") == wanted, 120)
+    space.until("all rows are joined, each once", lambda: store.output("job") == wanted)
 
 
 def _lose(space: Kube) -> None:
     """The node that the driver is on; returns when there is another driver, on another node."""
-    before = space.until("the driver is on a fake node", lambda: _ready(space, fake=True), 60)
+    before = space.until("the driver is on a fake node", lambda: _ready(space, fake=True))
     with _silence():
         with _renewing(space, before["metadata"]["uid"]):
-            space.until("what is awaited is said", lambda: _waits(space, before), 120)
+            space.until("what is awaited is said", lambda: _waits(space, before))
             assert space.get("pod", POD)["metadata"]["uid"] == before["metadata"]["uid"]
-        space.until("the driver is on the real node", lambda: _ready(space, fake=False), 120)
+        space.until("the driver is on the real node", lambda: _ready(space, fake=False))
         reasons = {event["reason"] for event in space.every("events")}
         assert {"NodeLost", "Replaced"} <= reasons
 

@@ -17,7 +17,7 @@ def test_fifty_jobs(system: Kube, space: Kube, store: Store) -> None:
     """Their objects are there within a minute, the operator stays small. Suspended, so that no driver is started."""
     start = time.monotonic()
     space.apply(*(job(f"job-{n:02d}", suspend=True) for n in range(50)))
-    space.until("all are reconciled", lambda: len(space.every("statefulset")) == 50, 120)
+    space.until("all are reconciled", lambda: len(space.every("statefulset")) == 50)
     space.until(
         "and say so", lambda: [j["status"]["phase"] for j in space.every("sj")] == ["Suspended"] * 50, 60
     )
@@ -52,7 +52,7 @@ def test_an_upgrade_of_the_chart_restarts_nothing(system: Kube, space: Kube, sto
         "the new operator has looked", lambda: space.condition("job", "Ready")["observedGeneration"] == 2, 60
     )
     assert space.get("pod", "job-driver-0")["metadata"]["uid"] == before
-    space.until("the output is complete", lambda: store.output("job") == expected(document), 300)
+    space.until("the output is complete", lambda: store.output("job") == expected(document))
 
 
 @pytest.mark.skipif(not os.environ.get("STREAMJOIN_FAKE_NODES"), reason="kwok plays no nodes in this cluster")
@@ -63,7 +63,6 @@ def test_the_set_up_of_the_paper(space: Kube, store: Store) -> None:
     space.until(
         "the driver has a node that runs it",
         lambda: space.get("pod", "paper-driver-0")["status"]["phase"] == "Running",
-        90,
     )
     space.run("taint", "nodes", "-l", "type=kwok", "kwok.x-k8s.io/node-")
     start = time.monotonic()
@@ -79,7 +78,7 @@ def test_the_set_up_of_the_paper(space: Kube, store: Store) -> None:
     finally:
         space.run("taint", "nodes", "-l", "type=kwok", "kwok.x-k8s.io/node=fake:NoSchedule", "--overwrite")
         space.delete("sj", "paper")
-        space.until("they are gone", lambda: not space.names("pods", EXECUTOR), 120)
+        space.until("they are gone", lambda: not space.names("pods", EXECUTOR))
 
 
 def _placed(space: Kube) -> list[str]:

@@ -31,18 +31,18 @@ def test_there_is_a_partition_for_each_executor(space: Kube, store: Store) -> No
     )
     space.apply(document)
     running(space, NAME, 2)
-    space.until("two partitions", lambda: space.get("sj", NAME)["status"]["executors"]["partitions"] == 2, 90)
-    space.until("there are results", lambda: store.output(NAME), 90)
+    space.until("two partitions", lambda: space.get("sj", NAME)["status"]["executors"]["partitions"] == 2)
+    space.until("there are results", lambda: store.output(NAME))
     space.patch("sj", NAME, {"spec": {"join": {"units": 16}}})
     identity = f"/data/checkpoints/{NAME}/streamjoin.json"
-    space.until("the state is divided", lambda: '"units": 16' in store("cat", identity), 120)
+    space.until("the state is divided", lambda: '"units": 16' in store("cat", identity))
     running(space, NAME, 2)
     driver = _driver(space)
     space.run("scale", "sj", NAME, "--replicas=3")
-    space.until("four", lambda: space.get("sj", NAME)["status"]["executors"]["partitions"] == 4, 240)
+    space.until("four", lambda: space.get("sj", NAME)["status"]["executors"]["partitions"] == 4)
     assert _driver(space) == driver, "the driver goes on"
     told = [e["message"] for e in space.every("events") if e["reason"] == "Repartitioned"]
     assert told == ["2 -> 4 partitions, tasks that join at once"]
     running(space, NAME, 3)
-    space.until("the output is complete", lambda: store.output(NAME) == expected(document), 180)
+    space.until("the output is complete", lambda: store.output(NAME) == expected(document))
     assert _driver(space) == driver

@@ -157,11 +157,10 @@ def test_figure_12(
     space.until(
         "it is small again",
         lambda: scaling_of(space, NAME)["phase"] == "Idle" and scaling_of(space, NAME)["wanted"] <= 2,
-        90,
     )
     assert _restarts(space) == restarts, "the driver went on"
 
-    rows = space.until("all rows are joined", lambda: _complete(watched, store), 120)
+    rows = space.until("all rows are joined", lambda: _complete(watched, store))
     print(f"{rows} rows, none lost, none doubled")
 
 
@@ -180,9 +179,9 @@ def test_eight_executors(space: Kube, store: Store, watched: prometheus.Promethe
     report = _report(watched, begin, time.time(), changes_in([each for _, each, _ in seen]), seen)
     print(*(f"{name}: {value}" for name, value in report.items() if name not in ("seen", "held")), sep="\n")
     assert sum("worked" in life for life in report["executors, s"].values()) >= 8
-    space.until("it is small again", lambda: len(space.names("pods", EXECUTORS)) == 2, 240)
+    space.until("it is small again", lambda: len(space.names("pods", EXECUTORS)) == 2)
     assert _restarts(space) == restarts, "the driver went on"
-    rows = space.until("all rows are joined", lambda: _complete(watched, store), 120)
+    rows = space.until("all rows are joined", lambda: _complete(watched, store))
     print(f"{rows} rows, none lost, none doubled")
 
 

@@ -35,7 +35,7 @@ def test_one_in_reserve(space: Kube, store: Store) -> None:
     )
     space.apply(document)
     running(space, NAME, 1)
-    space.until("one is spare", lambda: _executors(space).get("spare") == 1, 120)
+    space.until("one is spare", lambda: _executors(space).get("spare") == 1)
     there = set(space.names("pods", EXECUTORS))
     assert len(there) == 2
     assert len(_at_work(space)) == 1
@@ -47,10 +47,10 @@ def test_one_in_reserve(space: Kube, store: Store) -> None:
     assert set(space.names("pods", EXECUTORS)) == there
 
     space.run("scale", "sj", NAME, "--replicas=1")
-    space.until("one is spare again", lambda: _executors(space).get("spare") == 1, 60)
+    space.until("one is spare again", lambda: _executors(space).get("spare") == 1)
     space.until("one has all units", lambda: len(_at_work(space)) == 1)
     (lost,) = _at_work(space)
     space.run("delete", "pod", lost, "--grace-period=0", "--force")
     space.until("the other has all units", lambda: _at_work(space) == there - {lost})
-    space.until("another one is spare", lambda: _executors(space).get("spare") == 1, 120)
-    space.until("the output is complete", lambda: store.output(NAME) == expected(document), 180)
+    space.until("another one is spare", lambda: _executors(space).get("spare") == 1)
+    space.until("the output is complete", lambda: store.output(NAME) == expected(document))

@@ -167,7 +167,7 @@ class Broker:
         with self._admin() as admin:
             _done(admin.delete_topics([name]), KafkaError.UNKNOWN_TOPIC_OR_PART)
             end = time.monotonic() + HUNG_S
-            while name in admin.list_topics(timeout=10).topics and time.monotonic() < end:
+            while name in admin.list_topics(timeout=HUNG_S).topics and time.monotonic() < end:
                 time.sleep(0.1)
         self.named.remove(name)
 
@@ -205,7 +205,7 @@ class Broker:
             }
         )
         try:
-            found = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+            found = consumer.list_topics(topic, timeout=HUNG_S).topics[topic].partitions
             consumer.assign([TopicPartition(topic, p, 0) for p in found])
             seen: list[Seen] = []
             ended: set[int] = set()
@@ -347,7 +347,7 @@ def _done(futures: dict[object, object], done_before: int | None = None) -> None
     """Waits. The client asks again where an answer is late: then the second one may say that it was done before."""
     for future in futures.values():
         try:
-            future.result(20)  # type: ignore[attr-defined]
+            future.result(HUNG_S)  # type: ignore[attr-defined]
         except KafkaException as e:
             if e.args[0].code() != done_before:
                 raise

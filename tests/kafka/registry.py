@@ -50,13 +50,13 @@ class Registry:
         return int(found["id"])
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(self.url + path, timeout=20) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=HUNG_S) as answer:
             return json.load(answer)
 
     def post(self, path: str, body: Any, method: str = "POST") -> Any:
         kind = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
         request = urllib.request.Request(self.url + path, json.dumps(body).encode(), kind, method=method)
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=HUNG_S) as answer:
             return json.load(answer)
 
     def up(self) -> bool:

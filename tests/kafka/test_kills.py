@@ -109,7 +109,7 @@ def aborted(broker: Broker, topic: str, committed: int) -> int:
     """Messages and control records that no reader of committed messages sees."""
     consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "tests"})
     try:
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=HUNG_S).topics[topic].partitions
         ends = [consumer.get_watermark_offsets(TopicPartition(topic, p), 10)[1] for p in partitions]
     finally:
         consumer.close()

@@ -103,7 +103,7 @@ class Database:
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd="/", start_new_session=True, **self._as_user(),
             )  # fmt: skip
         self._watch = Watch(self._process.pid, "QUIT")
-        end = time.monotonic() + 60
+        end = time.monotonic() + HUNG_S
         while True:
             try:
                 self.execute("SELECT 1", as_superuser=True)

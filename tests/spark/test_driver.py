@@ -52,7 +52,7 @@ class Driver:
     def get(self, path: str) -> tuple[int, str]:
         """Status and text; 0: nobody listens."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=HUNG_S) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -66,7 +66,7 @@ class Driver:
             headers={"Authorization": f"Bearer {token}"},
         )
         try:
-            return urllib.request.urlopen(request, timeout=5).status
+            return urllib.request.urlopen(request, timeout=HUNG_S).status
         except urllib.error.HTTPError as error:
             return error.code
 

@@ -52,7 +52,7 @@ def results(space: Kube, job: str, out: str) -> int:
 def test_first_join(space: Kube, apply: Apply) -> None:
     """Driver and two executors as pods, and rows on a claim."""
     job = apply("01-first-join.yaml")
-    space.until("there are results", lambda: results(space, job, "/data/out"), 300)
+    space.until("there are results", lambda: results(space, job, "/data/out"))
     executors = f"app.kubernetes.io/instance={job},app.kubernetes.io/component=executor"
     assert len(space.names("pods", executors)) == 2
 
@@ -60,7 +60,7 @@ def test_first_join(space: Kube, apply: Apply) -> None:
 def test_files_on_a_claim(space: Kube, apply: Apply) -> None:
     """The rows of two CSV files that a Job brings, joined."""
     job = apply("02-files-on-a-claim.yaml")
-    space.until("there are results", lambda: results(space, job, "/data/out"), 300)
+    space.until("there are results", lambda: results(space, job, "/data/out"))
 
     files = [
         space.exec(f"{job}-driver-0", "cat", f"/data/in/{name}/1.csv") for name in ("orders", "payments")
@@ -68,21 +68,21 @@ def test_files_on_a_claim(space: Kube, apply: Apply) -> None:
     orders, payments = (list(csv.DictReader(io.StringIO(text))) for text in files)
     paid = {row["order_id"] for row in payments}
     wanted = sum(o["order_id"] in paid and float(o["amount"]) > 10 for o in orders)
-    space.until("all of them", lambda: results(space, job, "/data/out") == wanted, 60)
+    space.until("all of them", lambda: results(space, job, "/data/out") == wanted)
 
 
 def test_time_bound_outer(space: Kube, apply: Apply) -> None:
     """It runs and drops nothing but what nothing can match; unmatched orders need minutes to come out."""
     job = apply("03-time-bound-outer.yaml")
 
-    space.until("there are results", lambda: results(space, job, "/data/out"), 300)
+    space.until("there are results", lambda: results(space, job, "/data/out"))
 
 
 def test_suspended(space: Kube, apply: Apply) -> None:
     """All objects but no pods."""
     job = apply("04-suspended.yaml")
 
-    space.until("it rests", lambda: space.get("sj", job)["status"]["phase"] == "Suspended", 60)
+    space.until("it rests", lambda: space.get("sj", job)["status"]["phase"] == "Suspended")
     assert space.get("statefulset", f"{job}-driver")["spec"]["replicas"] == 0
     assert space.names("pods", f"app.kubernetes.io/instance={job}") == []
 
@@ -95,4 +95,4 @@ def test_hot_keys_of_a_table(space: Kube, apply: Apply) -> None:
         by_hash, by_rule = map(float, space.exec(f"{job}-driver-0", "python3", "-c", SKEW).split())
         return by_hash > 2 * by_rule
 
-    space.until("DS has fallen", even, 300)
+    space.until("DS has fallen", even)

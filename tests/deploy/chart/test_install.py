@@ -32,7 +32,7 @@ def test_its_rights_are_enough(space: Kube, release: str) -> None:
         job,
     )
 
-    space.until("the job rests", lambda: space.get("sj", "rights")["status"]["phase"] == "Suspended", 60)
+    space.until("the job rests", lambda: space.get("sj", "rights")["status"]["phase"] == "Suspended")
 
     for kind in ("serviceaccount", "role", "rolebinding", "service", "statefulset"):
         assert space.get(kind, "rights-driver"), kind

@@ -53,7 +53,7 @@ class Outside:
             assert process.wait(HUNG_S) == 0, self.log.read_text()[-2000:]
 
     def ask(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=HUNG_S) as answer:
             return answer.read().decode()
 
     def unexpected(self) -> list[str]:

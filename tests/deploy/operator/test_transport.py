@@ -24,6 +24,7 @@ from jobs.driver.serve import Answers, application
 from jobs.server import HttpServer
 from joinlib.errors import SpecError
 from tests.deploy.operator.objects import driver_pod
+from tests.patience import HUNG_S
 
 TOKEN = "s3cret"
 _MAKE = """
@@ -148,7 +149,7 @@ def test_who_has_no_token_sees_that_it_lives(server: HttpServer, right: Path) ->
         url = f"https://127.0.0.1:{server.port}{path}"
         request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
         try:
-            return int(urllib.request.urlopen(request, timeout=20, context=trusting).status)
+            return int(urllib.request.urlopen(request, timeout=HUNG_S, context=trusting).status)
         except urllib.error.HTTPError as error:
             return error.code
 
@@ -161,7 +162,7 @@ def test_who_has_no_token_sees_that_it_lives(server: HttpServer, right: Path) ->
     assert [status(path, "wrong") for path in ("/metrics", "/v1/status")] == [401, 401]
     assert [status(path, TOKEN) for path in ("/metrics", "/v1/status")] == [200, 200]
     with pytest.raises(OSError):  # noqa: PT011  the connection is cut, however that shows
-        urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=20)
+        urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=HUNG_S)
 
 
 def test_a_certificate_that_is_replaced_is_served(server: HttpServer, right: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from joinlib.checkpoint import batches
 from joinlib.direct.loop import DirectLoop
 from joinlib.direct.serve import serve
 from joinlib.direct.servers import ServerGone, ServerProcess
+from tests.patience import HUNG_S
 from tests.unit.checkpoint.test_batches import as_spark
 
 Step = tuple[str, int]
@@ -81,7 +82,7 @@ def play(
 
     loop = looping(server, folder, commit or committed, **options)
     loop.start()
-    loop.join(20)
+    loop.join(HUNG_S)
     assert not loop.is_alive()
     assert server.closed
     return loop, steps
@@ -196,7 +197,7 @@ def answering() -> Iterator[Any]:
     thread.start()
     yield ours
     ours.close()
-    thread.join(20)
+    thread.join(HUNG_S)
     assert not thread.is_alive(), "it ends with the connection"
 
 

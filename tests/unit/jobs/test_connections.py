@@ -12,6 +12,7 @@ from aiohttp import web
 
 from jobs import connections
 from jobs.server import HttpServer
+from tests.patience import HUNG_S
 
 
 @pytest.fixture
@@ -51,14 +52,14 @@ def test_who_brings_no_whole_request_is_closed(
     server: HttpServer, said: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "ANSWER_S", 0.5)
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as held:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=HUNG_S) as held:
         held.sendall(said)
         assert held.recv(100) == b""
 
 
 def test_who_asks_again_in_time_stays(server: HttpServer) -> None:
     """Longer than a connection without requests."""
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=5)
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=HUNG_S)
     for _ in range(5):
         connection.request("GET", "/")
         assert connection.getresponse().read() == b"hello"
@@ -69,7 +70,7 @@ def test_who_asks_again_in_time_stays(server: HttpServer) -> None:
 
 
 def _asked(server: HttpServer) -> str:
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=HUNG_S)
     connection.request("GET", "/")
     return connection.getresponse().read().decode()
 

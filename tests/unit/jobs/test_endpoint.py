@@ -17,7 +17,7 @@ from jobs.traces.span import BatchTrace, Span
 from jobs.traces.told import trace_sender
 from joinlib.errors import SpecError
 from tests.deploy.operator.test_transport import certificates
-from tests.patience import until
+from tests.patience import HUNG_S, until
 from tests.unit.jobs.test_lineage import Catalogue, serving
 from tests.unit.jobs.test_traces import Collector
 
@@ -87,7 +87,7 @@ def tell(variables: Variables, **given: Any) -> None:
     one = sender_of(variables, **given)
     one.start()
     one.offer(thing(variables))
-    one.close(20)
+    one.close(HUNG_S)
     assert not one.is_alive()
 
 
@@ -119,7 +119,7 @@ def test_the_key_of_lineage_is_a_bearers(right: Path) -> None:
         one = send.event_sender(to)
         one.start()
         one.offer({})
-        one.close(20)
+        one.close(HUNG_S)
     assert taker.taken.qsize() == 1
     with pytest.raises(SpecError, match="OPENLINEAGE_API_KEY and OPENLINEAGE_HEADERS both say Authorization"):
         send.endpoint({"OPENLINEAGE_URL": "https://c", "OPENLINEAGE_HEADERS": "authorization=a", **given})
@@ -137,7 +137,7 @@ def test_a_login_that_is_refused(variables: Variables, right: Path, caplog: pyte
         one.start()
         for _ in range(3):
             one.offer(thing(variables))
-        one.close(20)
+        one.close(HUNG_S)
     (said,) = caplog.messages
     assert url in said
     assert "answered 401 Unauthorized; correct the login in" in said
@@ -196,7 +196,7 @@ def test_an_authority_that_is_renewed(
         until(lambda: bool(one.outage))
         shutil.copy(right / "ca.crt", file)
         one.offer(thing(variables))
-        one.close(20)
+        one.close(HUNG_S)
     assert taker.taken.qsize() == 1
     assert "again" in caplog.messages[-1]
 

@@ -8,6 +8,7 @@ import pytest
 from jobs.driver.serve import Answers, application
 from jobs.hosts import of_driver
 from jobs.server import HttpServer
+from tests.patience import HUNG_S
 
 GUARDED = ("/metrics", "/v1/status", "/v1/page")
 
@@ -23,7 +24,7 @@ def port() -> Iterator[int]:
 
 
 def status(port: int, path: str, host: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HUNG_S)
     connection.putrequest("GET", path, skip_host=True)
     connection.putheader("Host", host)
     connection.endheaders()

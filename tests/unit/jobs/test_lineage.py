@@ -28,6 +28,7 @@ from jobs.lineage.told import ToldRun, namespace, told_run
 from joinlib.checkpoint.planned import plan_of
 from joinlib.errors import InputError, SpecError, StreamJoinError
 from joinlib.spec import StreamJoin, parse
+from tests.patience import HUNG_S
 from tests.ports import free_port
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -372,7 +373,7 @@ def test_an_endpoint_that_is_dead_is_told_once(caplog: pytest.LogCaptureFixture)
     dead.start()
     for _ in range(3):
         dead.offer({"eventType": "RUNNING"})
-    dead.close(20)
+    dead.close(HUNG_S)
     assert not dead.is_alive()
     (said,) = caplog.messages
     assert said.startswith(
@@ -391,7 +392,7 @@ def test_a_key_that_no_header_can_have_is_not_quoted(
         one = sender(url, OPENLINEAGE_API_KEY=key)
         one.start()
         one.offer({})
-        one.close(20)
+        one.close(HUNG_S)
     assert catalogue.taken.empty()
     assert "cannot be asked" in caplog.text
     assert KEY not in caplog.text + "".join(capfd.readouterr())
@@ -403,7 +404,7 @@ def test_an_endpoint_without_tls_is_not_asked_in_clear(caplog: pytest.LogCapture
         one = sender(url.replace("http:", "https:"), OPENLINEAGE_API_KEY=KEY)
         one.start()
         one.offer({})
-        one.close(20)
+        one.close(HUNG_S)
     assert catalogue.taken.empty()
     assert "does not speak TLS; write its port for TLS in OPENLINEAGE_URL" in caplog.text
     assert KEY not in caplog.text
@@ -416,12 +417,12 @@ def test_an_endpoint_that_refuses_and_takes_again(caplog: pytest.LogCaptureFixtu
         one.start()
         catalogue.status, catalogue.headers = 307, {"Location": f"{elsewhere}/"}
         one.offer({})
-        assert catalogue.taken.get(timeout=20)[0] == "/v2/events"
+        assert catalogue.taken.get(timeout=HUNG_S)[0] == "/v2/events"
         while not caplog.messages:  # the status is the answer to the event before
             time.sleep(0.01)
         catalogue.status, catalogue.headers = 200, {}
         one.offer({})
-        one.close(20)
+        one.close(HUNG_S)
     assert other.taken.empty()
     assert ["answered 307" in caplog.messages[0], "takes events again" in caplog.messages[1]] == [True, True]
     assert caplog.records[0].levelno == logging.WARNING

@@ -27,6 +27,7 @@ from joinlib.direct.report import Report, Sample
 from joinlib.errors import SpecError
 from joinlib.spec import load
 from tests.deploy.dashboards.drawing import needed
+from tests.patience import HUNG_S
 from tests.unit.jobs.test_commands import MANIFESTS
 from tests.unit.jobs.test_view import RUNNING
 
@@ -99,7 +100,7 @@ def driver(page: Callable[[], dict[str, Any]], *, open_to_all: bool) -> Iterator
 
 
 def get(port: int, path: str, **headers: str) -> tuple[int, str, http.client.HTTPMessage]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HUNG_S)
     connection.request("GET", path, headers=headers)
     found = connection.getresponse()
     text = found.read().decode()

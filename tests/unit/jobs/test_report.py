@@ -18,6 +18,7 @@ from jobs.report.redact import GONE, Redaction, of
 from joinlib.errors import SpecError
 from joinlib.spec.load import parse
 from joinlib.spec.model import StreamJoin
+from tests.patience import HUNG_S
 
 SPEC = r"""
 apiVersion: streamjoin.dev/v1alpha1
@@ -241,7 +242,7 @@ def test_files_of_the_spec(tmp_path: Path) -> None:
     assert of(spec, {}, files=False).secrets == ()
     asking = threading.Thread(target=of, args=({"keyFile": str(tmp_path / "pipe")}, {}), daemon=True)
     asking.start()
-    asking.join(5)
+    asking.join(HUNG_S)
     assert not asking.is_alive()
 
 

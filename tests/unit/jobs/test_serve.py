@@ -10,6 +10,7 @@ import pytest
 from jobs.driver.serve import Answers, application
 from jobs.server import HttpServer
 from joinlib.errors import SpecError
+from tests.patience import HUNG_S
 
 TOKEN = "s3cret-token"
 
@@ -35,7 +36,7 @@ class Client:
     def __call__(
         self, method: str, path: str, body: str | None = None, token: str | None = None
     ) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HUNG_S)
         headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
         connection.request(method, path, body, headers)
         answer = connection.getresponse()

@@ -33,6 +33,7 @@ from joinlib.direct.report import Report as Done
 from joinlib.errors import InputError, SpecError
 from joinlib.model.letters import DeadRows
 from joinlib.spec import StreamJoin, parse
+from tests.patience import HUNG_S
 from tests.ports import free_port
 from tests.unit.jobs.test_figures import RECEIPT
 from tests.unit.jobs.test_lineage import Catalogue, serving
@@ -506,7 +507,7 @@ def test_batches_share_requests() -> None:
         sender = sending(url, gather_s=1000)
         for number in range(1, 31):
             sender.offer(BatchTrace(number, Span("batch", NOW, NOW)))
-        sender.close(20)
+        sender.close(HUNG_S)
         assert not sender.is_alive()
     ((path, login, request),) = requests(collector)
     assert (path, login) == ("/v1/traces", SECRET)
@@ -516,7 +517,7 @@ def test_batches_share_requests() -> None:
 def test_an_end_without_a_batch_asks_nobody() -> None:
     """There is nothing to tell."""
     with serving(collector := Collector()) as url:
-        sending(url).close(20)
+        sending(url).close(HUNG_S)
     assert collector.taken.empty()
 
 
@@ -526,7 +527,7 @@ def test_a_collector_that_is_away_is_told_once(caplog: pytest.LogCaptureFixture)
     sender = sending(url)
     for number in range(1, 4):
         sender.offer(BatchTrace(number, Span("batch", NOW, NOW)))
-    sender.close(20)
+    sender.close(HUNG_S)
     (said,) = caplog.messages
     assert (
         said
@@ -549,7 +550,7 @@ def test_a_collector_that_refuses(
         sender = sending(url)
         for number in range(1, 4):
             sender.offer(BatchTrace(number, Span("batch", NOW, NOW)))
-        sender.close(20)
+        sender.close(HUNG_S)
     (said,) = caplog.messages
     assert f"/v1/traces answered {status} " in said
     assert "h34der" not in caplog.text + "".join(capfd.readouterr())
@@ -573,7 +574,7 @@ def test_a_collector_that_takes_a_part(
         collector.status, collector.answer = 200, answer
         sender = sending(url)
         sender.offer(BatchTrace(1, Span("batch", NOW, NOW)))
-        sender.close(20)
+        sender.close(HUNG_S)
     assert [part in found for part, found in zip(said, caplog.messages, strict=True)] == [True] * len(said)
 
 

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from tests.patience import HUNG_S
+
 _DRIVER = """
 import subprocess, sys
 from joinlib.lease import clock
@@ -48,12 +50,12 @@ def say(process: subprocess.Popen[str], command: str) -> None:
 @pytest.mark.slow
 def test_ends_the_whole_group_when_it_hears_nothing() -> None:
     """The driver and all that it has started; not before the time is over."""
-    process, child = driver(1.0)
-    for _ in range(4):
+    process, child = driver(2.0)
+    for _ in range(6):
         time.sleep(0.4)
         say(process, "tell")
     assert process.poll() is None
-    assert process.wait(5) == -signal.SIGKILL
+    assert process.wait(HUNG_S) == -signal.SIGKILL
     assert _gone(child)
 
 
@@ -62,7 +64,7 @@ def test_a_frozen_driver_is_ended_while_it_is_frozen() -> None:
     """The watchdog does not depend on it."""
     process, child = driver(0.7)
     process.send_signal(signal.SIGSTOP)
-    assert process.wait(5) == -signal.SIGKILL
+    assert process.wait(HUNG_S) == -signal.SIGKILL
     assert _gone(child)
 
 
@@ -70,7 +72,7 @@ def test_goes_when_it_is_told() -> None:
     """A driver that stops in order is not killed."""
     process, _ = driver(5.0)
     say(process, "end")
-    assert process.wait(5) == 0
+    assert process.wait(HUNG_S) == 0
 
 
 def _gone(pid: int) -> bool:

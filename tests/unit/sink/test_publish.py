@@ -18,6 +18,7 @@ from joinlib.sink.config import staging
 from joinlib.sink.files import FileSink
 from joinlib.sink.publish import check_age, claim, publish
 from joinlib.spec.inputs import Format
+from tests.patience import HUNG_S
 
 ROUNDS = 150
 MARK = "0123456789abcdef"
@@ -109,7 +110,7 @@ def test_of_two_processes_one_wins_whole(tmp_path: Path) -> None:
             assert process.stdin is not None
             process.stdin.write("\n")
             process.stdin.flush()
-    assert [process.wait(30) for process in two] == [0, 0]
+    assert [process.wait(HUNG_S) for process in two] == [0, 0]
     winners = set()
     for batch in range(ROUNDS):
         files = sorted((tmp_path / f"batch={batch}").iterdir())

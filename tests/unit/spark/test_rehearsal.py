@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from joinlib.spark.rehearsal import Rehearsals
-from tests.patience import until
+from tests.patience import HUNG_S, until
 
 
 def test_a_new_executor_is_warm_once_it_has_rehearsed() -> None:
@@ -13,7 +13,7 @@ def test_a_new_executor_is_warm_once_it_has_rehearsed() -> None:
 
     def rehearse(executors: Sequence[str]) -> None:
         new.append(executors)
-        going.wait(10)
+        going.wait(HUNG_S)
 
     rehearsals = Rehearsals(rehearse, ["1"])
     assert rehearsals.done(["1"]) == ["1"]
@@ -41,7 +41,7 @@ def test_a_rehearsal_that_hangs_is_not_waited_for() -> None:
 
     def rehearse(executors: Sequence[str]) -> None:
         del executors
-        going.wait(10)
+        going.wait(HUNG_S)
 
     rehearsals = Rehearsals(rehearse, [], lambda: now[0])
     assert rehearsals.done(["1"]) == []
@@ -59,7 +59,7 @@ def test_units_move_once() -> None:
     def rehearse(executors: Sequence[str]) -> None:
         new.append(executors)
         if "3" in executors:
-            last.wait(10)
+            last.wait(HUNG_S)
 
     rehearsals = Rehearsals(rehearse, ["1"])
     rehearsals.done(["1", "2"])
@@ -89,7 +89,7 @@ def test_executors_that_come_again_and_again_hold_nobody_back() -> None:
 
     def rehearse(executors: Sequence[str]) -> None:
         del executors
-        going.wait(10)
+        going.wait(HUNG_S)
 
     rehearsals = Rehearsals(rehearse, ["1"], lambda: now[0])
     for another in range(3, 35):

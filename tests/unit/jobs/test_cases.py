@@ -67,6 +67,7 @@ CHANGING = {
     "inputs": {"orders": {**ORDERS, "upsert": {"key": ["id"]}}, "payments": PAYMENTS},
     "output": {"mode": "upsert", "key": ["id"], "kafka": {"topic": "out", **KAFKA}},
 }
+TOTAL = "SELECT count(*) AS n, sum(p.share) AS paid FROM orders o JOIN payments p ON o.id = p.id"
 TABLE = {
     "sql": "SELECT o.id, c.tags FROM orders o LEFT JOIN customers c ON o.id = c.id",
     "inputs": {"orders": ORDERS, "customers": CUSTOMERS},
@@ -117,6 +118,12 @@ PASSING: dict[str, tuple[Any, ...]] = {
         [batch(orders=[ORDER, {**ORDER, "id": 2}], customers=[{"id": 1, "tags": ["a", None]}])],
         [{"id": 1, "tags": ["a", None]}, {"id": 2, "tags": None}],
         TABLE,
+    ),
+    "the group of all rows, without any": ([batch()], [{"n": 0, "paid": None}], {"sql": TOTAL}),
+    "the group of all rows, without any, of a result that changes": (
+        [batch()],
+        [{"n": 0, "paid": None}],
+        {"sql": TOTAL, "output": {"mode": "changelog", "kafka": {"topic": "out", **KAFKA}}},
     ),
     "several outputs": ([batch(orders=[ORDER])], {"small": [], "large": [{"id": 1}]}, SEVERAL),
 }

@@ -45,8 +45,27 @@ def test_batches_that_read_other_files_differ(tmp_path: Path) -> None:
     assert len({first[0]["read"], second["read"], anew["read"]}) == 3
 
 
-def spec(folder: Path, checkpoint: str) -> Composer:
-    made = {**SPEC, "spec": {**SPEC["spec"], "checkpoint": {"path": checkpoint}}}
+def test_inputs_without_rows_make_one_batch_of_a_total(tmp_path: Path) -> None:
+    """Once they have ended: the group of all rows is there. A job that waits for rows says nothing yet."""
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    total = {
+        "sql": "SELECT count(*) AS n FROM a JOIN b ON a.k = b.k",
+        "output": {"mode": "changelog", "noop": {}},
+    }
+    composer, keyed = spec(tmp_path, "total", **total), spec(tmp_path, "keyed")
+    assert composer.after(composer.initial()) == composer.initial()
+    for one in (composer, keyed):
+        one.bound()
+    first = composer.after(composer.initial())
+    assert first != composer.initial()
+    assert first["inputs"] == {"a": 0, "b": 0}
+    assert composer.after(first) == first
+    assert keyed.after(keyed.initial()) == keyed.initial()
+
+
+def spec(folder: Path, checkpoint: str, **more: Any) -> Composer:
+    made = {**SPEC, "spec": {**SPEC["spec"], "checkpoint": {"path": checkpoint}, **more}}
     return Composer(compiled(parse(orjson.dumps(made).decode(), "spec.yaml", folder), 1).source)
 
 

@@ -158,10 +158,9 @@ def holds(case: Case) -> None:
             seen.batch(batch, run.units_apart)
             read = {name: run.read(name) for name in case.histories}
             assert differences(case.expected(read), seen.answer) == {}, f"after batch {batch}"
-    if run.batch:
-        assert run.figures.late == (0,) * len(run.figures.late)
-        assert differences(case.expected(), seen.answer) == {}
-        assert differences(case.loops(), case.expected()) == {}
+    assert run.figures.late == (0,) * len(run.figures.late)
+    assert differences(case.expected(), seen.answer) == {}
+    assert differences(case.loops(), case.expected()) == {}
 
 
 def run_columns(case: Case) -> list[tuple[str, object]]:

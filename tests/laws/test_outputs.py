@@ -137,9 +137,8 @@ def holds(names: tuple[str, ...], course: Course, seed: int) -> None:
         for batch in range(6):
             world.batch(batch)
             expected.append(world.answers(names))
-        spec = document(folder, names)
-        tells(spec)
-        run = Product(spec, SMALL, course)
+        run = Product(document(folder, names), SMALL, course)
+        tells(run.plan.pipeline)
         found: dict[str, Counter[Any]] = {name: Counter() for name in names}
         for batch in run.batches():
             for name in names:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
+from operator import is_
 from typing import Any
 
 from joinlib.expr import Expr
@@ -51,13 +52,16 @@ def renaming(names: Mapping[str, str]) -> Say:
 
 
 def in_all(value: Any, say: Say) -> Any:
-    """Return a frozen value with all texts in it said."""
+    """Return a frozen value with all texts in it said; itself where that changes nothing."""
     if isinstance(value, str):
-        return say(value)
+        return value if (said := say(value)) == value else said
     if isinstance(value, tuple):
-        return tuple(in_all(each, say) for each in value)
-    if isinstance(value, Expr):  # its node computes, and has no words
-        return replace(value, sql=say(value.sql), columns=tuple(map(say, value.columns)))
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{f.name: in_all(getattr(value, f.name), say) for f in fields(value)})
-    return value
+        each = tuple(in_all(one, say) for one in value)
+        return value if all(map(is_, each, value)) else each
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    # The node of an expression computes, and has no words.
+    names = ("sql", "columns") if isinstance(value, Expr) else tuple(f.name for f in fields(value))
+    found = {name: in_all(getattr(value, name), say) for name in names}
+    changed = {name: now for name, now in found.items() if now is not getattr(value, name)}
+    return replace(value, **changed) if changed else value

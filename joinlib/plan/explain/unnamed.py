@@ -135,6 +135,8 @@ def _called(stage: AnyStage, known: Texts) -> AnyStage:
 
 def _say(known: Texts) -> Say:
     """Return the function that says a text with what the columns are."""
-    some = "|".join(map(re.escape, sorted(known, key=len, reverse=True))) or "(?!)"
+    if not known:
+        return str
+    some = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
     pattern = rf"(?<![\w.$`])(?:{some})(?![\w`.(])"
     return lambda text: in_text(pattern, lambda found: known[found[0]], text)

@@ -14,6 +14,7 @@ Law: inputs of one stage are called differently.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 
 from joinlib.model.inputs import InputPlan
 from joinlib.model.stage import AnyStage, HopStage, PathStage, Pipeline, Stage
@@ -110,6 +111,7 @@ def _say(names: Mapping[str, str]) -> Say:
     """Return the function that says a text of the plan."""
     named = renaming(names)
 
+    @cache  # many texts of a plan are alike
     def say(text: str) -> str:
         return lighter(in_sql(in_text(_OURS, "", named(text))))
 

@@ -11,9 +11,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import ERROR, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -107,9 +108,36 @@ def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = F
     builder = SparkSession.builder
     for key, value in {**chosen, **trust.secret(chosen)}.items():
         builder = builder.config(key, value)
+    known = SparkContext._gateway
     spark = builder.getOrCreate()
+    if SparkContext._gateway is not known:
+        _notice_its_end(SparkContext._gateway)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _notice_its_end(gateway: Any) -> None:
+    """Let calls into a JVM that has ended raise one of `JVM_GONE`.
+
+    Where the connection is reset, as that of a killed process may be, py4j returns an error that says nothing.
+    """
+    client, process = gateway._gateway_client, gateway.proc
+    send = client.send_command
+
+    def sent(*command: Any, **options: Any) -> Any:
+        answer = send(*command, **options)
+        if answer == ERROR and _ends(process):
+            raise ConnectionResetError("the JVM has ended")
+        return answer
+
+    client.send_command = sent
+
+
+def _ends(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether a process has ended, or does within a second: its connections go first."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(1)
+    return process.poll() is not None
 
 
 def _machine() -> dict[str, str]:

@@ -12,9 +12,7 @@ CHANGES = "ScaleOut", "ScaleIn", "RolledBack"
 def scraped(space: Kube, name: str, folder: Path) -> None:
     """Tells Prometheus where the driver is once it has an address, with the labels that a PodMonitor would set."""
     pod = f"{name}-driver-0"
-    address = space.until(
-        "the driver has an address", lambda: space.get("pod", pod)["status"].get("podIP"), 120
-    )
+    address = space.until("the driver has an address", lambda: space.get("pod", pod)["status"].get("podIP"))
     labels = {"namespace": space.namespace, "streamjoin": name}
     aside = folder / ".targets"
     aside.write_text(json.dumps([{"targets": [f"{address}:8080"], "labels": labels}]))

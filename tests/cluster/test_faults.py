@@ -173,9 +173,7 @@ def test_a_driver_that_ends_again_and_again_is_given_up(space: Kube, store: Stor
         "files": {"path": "/data/absent", "format": "csv"},
     }
     space.apply(broken)
-    space.until(
-        "it is given up", lambda: space.condition("job", "Degraded")["reason"] == "RestartsExhausted", 240
-    )
+    space.until("it is given up", lambda: space.condition("job", "Degraded")["reason"] == "RestartsExhausted")
     status = space.get("sj", "job")["status"]
     assert (status["phase"], "/data/absent" in status["message"]) == ("Failed", True)
     space.until("no driver is left", lambda: space.names("pods") == ["store"])

@@ -21,7 +21,7 @@ def test_the_second_job_on_a_checkpoint_is_refused(space: Kube, store: Store) ->
     second["spec"]["checkpoint"]["path"] = "/data/checkpoints/first"
     space.apply(second)
     refused = space.until(
-        "it is refused", lambda: (c := space.condition("second", "Degraded"))["status"] == "True" and c, 60
+        "it is refused", lambda: (c := space.condition("second", "Degraded"))["status"] == "True" and c
     )
     assert "first" in refused["message"]
     assert not space.get("statefulset", "second-driver")
@@ -39,7 +39,7 @@ def test_a_frozen_driver_dies_before_it_writes(space: Kube, store: Store) -> Non
     _signal(frozen, signal.SIGSTOP)
     try:
         space.until(
-            "the lease moves", lambda: _holder(space) == space.get("pod", "second")["metadata"]["uid"], 90
+            "the lease moves", lambda: _holder(space) == space.get("pod", "second")["metadata"]["uid"]
         )
     finally:
         _signal(frozen, signal.SIGCONT)

@@ -18,9 +18,7 @@ def test_fifty_jobs(system: Kube, space: Kube, store: Store) -> None:
     start = time.monotonic()
     space.apply(*(job(f"job-{n:02d}", suspend=True) for n in range(50)))
     space.until("all are reconciled", lambda: len(space.every("statefulset")) == 50)
-    space.until(
-        "and say so", lambda: [j["status"]["phase"] for j in space.every("sj")] == ["Suspended"] * 50, 60
-    )
+    space.until("and say so", lambda: [j["status"]["phase"] for j in space.every("sj")] == ["Suspended"] * 50)
     pod = system.names("pods", "app.kubernetes.io/component=operator")[0]
     status = system.exec(pod, "sh", "-c", "cat /proc/[0-9]*/status | grep VmRSS")
     print(
@@ -49,7 +47,7 @@ def test_an_upgrade_of_the_chart_restarts_nothing(system: Kube, space: Kube, sto
     )
     space.patch("sj", "job", {"spec": {"executors": {"max": 3}}})
     space.until(
-        "the new operator has looked", lambda: space.condition("job", "Ready")["observedGeneration"] == 2, 60
+        "the new operator has looked", lambda: space.condition("job", "Ready")["observedGeneration"] == 2
     )
     assert space.get("pod", "job-driver-0")["metadata"]["uid"] == before
     space.until("the output is complete", lambda: store.output("job") == expected(document))
@@ -68,7 +66,7 @@ def test_the_set_up_of_the_paper(space: Kube, store: Store) -> None:
     start = time.monotonic()
     try:
         space.until(
-            "all are placed", lambda: len(_placed(space)) >= 128, 240
+            "all are placed", lambda: len(_placed(space)) >= 128
         )  # Spark replaces one that it takes for lost
         print(
             f"128 executors placed on {len(set(_placed(space)))} nodes after {time.monotonic() - start:.0f} s"

@@ -96,9 +96,7 @@ def test_a_webhook(helm: str, space: Kube, release: str) -> None:
     space.apply(right)
 
     space.run("scale", "deployment", f"{release}-operator", "--replicas=0")
-    space.until(
-        "no operator answers", lambda: not space.names("pod", "app.kubernetes.io/component=operator"), 60
-    )
+    space.until("no operator answers", lambda: not space.names("pod", "app.kubernetes.io/component=operator"))
     space.apply(changed(wrong, "metadata.name", "later"))
     assert "later" in space.names("sj")
     run(helm, space, *upgrade, "webhook.enabled=false")

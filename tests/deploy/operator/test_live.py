@@ -265,9 +265,7 @@ def test_fifty_jobs(space: Kube, operator: Outside) -> None:
     """Fifty at once: nothing fails. Time and memory are printed; they depend on the machine."""
     start = time.monotonic()
     space.apply(*(job(f"job-{number:02d}", suspend=True) for number in range(50)))
-    space.until(
-        "all rest", lambda: [j["status"]["phase"] for j in space.every("sj")] == ["Suspended"] * 50, 200
-    )
+    space.until("all rest", lambda: [j["status"]["phase"] for j in space.every("sj")] == ["Suspended"] * 50)
     seconds = time.monotonic() - start
     figures = dict(line.rsplit(" ", 1) for line in operator.ask("/metrics").splitlines() if line[0] != "#")
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.test_queries import SMALL, three
@@ -65,6 +66,19 @@ def test_the_changelog_leads_to_the_answer(trial: Trial) -> None:
         assert all(times in (0, 1) for times in table.values())
         assert len({s for s, _ in +table}) == (+table).total()
     assert +table == trial.expected(sql) != Counter()
+
+
+@pytest.mark.parametrize("mode", ["append", "changelog"])
+def test_inputs_without_rows_have_a_total(mode: str, trial: Trial) -> None:
+    """It comes out once, although nothing is read."""
+    for name in ("orders", "payments"):
+        trial.input(name, "k BIGINT, v BIGINT")
+    sql = f"SELECT count(*) AS n, sum(p.v) AS v {ON}"
+    for _ in range(2):
+        trial.run(sql, output={"mode": mode, "files": {"path": "out", "format": "parquet"}})
+    (found,) = pq.read_table(next(trial.out.glob("batch=*/*.parquet")), partitioning=None).to_pylist()
+    assert (found["n"], found["v"]) == (0, None)
+    assert len([*trial.out.glob("batch=*/*.parquet")]) == 1
 
 
 def test_an_hour_comes_out_when_it_has_passed(trial: Trial) -> None:

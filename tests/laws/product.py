@@ -28,8 +28,9 @@ from joinlib.engine.composer import Offset
 from joinlib.engine.receipt import Receipt
 from joinlib.inprocess import InProcess
 from joinlib.model.fingerprint import as_json, compare, fingerprint
-from joinlib.model.stage import NamedResult, Pipeline
+from joinlib.model.stage import NamedResult
 from joinlib.model.tuning import Tuning
+from joinlib.plan import pipeline_of
 from joinlib.plan.explain import cautions, explain
 from joinlib.plan.explain.formats import render
 from joinlib.sink.publish import publish
@@ -193,8 +194,9 @@ def courses(draw: st.DrawFn, units: int) -> Course:
     )
 
 
-def tells(pipeline: Pipeline) -> None:
+def tells(document: StreamJoin) -> None:
     """A plan that runs can be told in every form, and its checkpoint be known again."""
+    pipeline = pipeline_of(document)
     assert explain(pipeline)
     assert all(cautions(pipeline))
     assert all(render(pipeline, form) for form in ("json", "mermaid"))

@@ -149,7 +149,7 @@ def holds(case: Case) -> None:
         except SpecError as refused:
             event(f"refused: {refused}"[:150])
             reject()
-        tells(run.plan.pipeline)
+        tells(document)
         names = [name for name, _ in run_columns(case)]
         seen = Changelog(
             folder / "out", tuple(names.index(k) for k in case.output_key), case.mode == "upsert"

@@ -138,7 +138,7 @@ def holds(case: Case) -> None:
         except SpecError as refused:
             event(f"refused: {refused}"[:90])
             reject()
-        tells(run.plan.pipeline)
+        tells(document)
         seen = Seen(case, folder / "out")
         final = run.plan.pipeline.final_close or case.question.waits
         for batch in run.batches():

@@ -161,7 +161,7 @@ def planned(case: Crossing, folder: Path) -> tuple[Crossing, Product]:
         shutil.rmtree(folder)
         folder.mkdir()
         return planned(replace(case, mode="changelog"), folder)
-    tells(run.plan.pipeline)
+    tells(document)
     return case, run
 
 

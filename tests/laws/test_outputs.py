@@ -137,8 +137,9 @@ def holds(names: tuple[str, ...], course: Course, seed: int) -> None:
         for batch in range(6):
             world.batch(batch)
             expected.append(world.answers(names))
-        run = Product(document(folder, names), SMALL, course)
-        tells(run.plan.pipeline)
+        spec = document(folder, names)
+        tells(spec)
+        run = Product(spec, SMALL, course)
         found: dict[str, Counter[Any]] = {name: Counter() for name in names}
         for batch in run.batches():
             for name in names:

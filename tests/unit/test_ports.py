@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,14 @@ KERNELS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> range:
-    """Two that no other test gets."""
+def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[range]:
+    """Two that no other test gets; free again afterwards."""
+    monkeypatch.setattr(ports, "_given", given := list[socket.socket]())
     found = range(23_900, 23_902)
     monkeypatch.setattr(ports, "_PORTS", found)
-    return found
+    yield found
+    for name in given:
+        name.close()
 
 
 def test_no_port_is_given_twice(few: range) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import ceil
 
 import numpy as np
 import pyarrow as pa
@@ -116,7 +117,7 @@ def frames(
 
     def size(part: pa.RecordBatch) -> int:
         own: int = part.num_rows
-        return own if most_bytes is None else max(own, part.nbytes * rows // most_bytes)
+        return own if most_bytes is None else max(own, ceil(part.nbytes * rows / most_bytes))
 
     parts = (batch.slice(start, rows) for batch in batches for start in range(0, batch.num_rows, rows))
     for group in chunked(parts, size, rows):

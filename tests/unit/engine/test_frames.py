@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from joinlib.engine.frames import frames, project
@@ -34,6 +34,7 @@ def test_wide_tuples_are_evaluated_a_few_at_once() -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=8), st.integers(1, 5), st.integers(1, 64))
+@example([1, 3], 4, 25)
 def test_frames(sizes: list[int], rows: int, most_bytes: int) -> None:
     """The same rows; never more than asked for, and larger only where one part is."""
     ends = np.cumsum([0, *sizes]).tolist()

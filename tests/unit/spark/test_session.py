@@ -5,9 +5,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
-from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
 from py4j.protocol import ERROR
 
 from joinlib.spark.session import JVM_GONE, _notice_its_end, _sockets
@@ -35,37 +36,39 @@ def listener(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def gateway(process: "subprocess.Popen[str]") -> JavaGateway:
+@contextmanager
+def client_of(process: "subprocess.Popen[str]") -> Iterator[GatewayClient]:
     """As PySpark has one for its JVM."""
     assert process.stdout is not None
     made = JavaGateway(gateway_parameters=GatewayParameters(port=int(process.stdout.readline())))
     made.proc = process
     _notice_its_end(made)
-    return made
+    yield made._gateway_client
+    made.close()
 
 
 @pytest.mark.parametrize("listener", [[]], indirect=True)
 def test_a_call_whose_connection_is_reset_says_that_the_jvm_is_gone(
     listener: "subprocess.Popen[str]",
 ) -> None:
-    client = gateway(listener)._gateway_client
-
     def kill() -> None:
         assert listener.stdout is not None
         listener.stdout.readline()
         time.sleep(0.3)  # what was sent lies unread
         listener.kill()
 
-    killing = threading.Thread(target=kill)
-    killing.start()
-    with pytest.raises(JVM_GONE):
-        client.send_command(CALL)
-    killing.join()
+    with client_of(listener) as client:
+        killing = threading.Thread(target=kill)
+        killing.start()
+        with pytest.raises(JVM_GONE):
+            client.send_command(CALL)
+        killing.join()
 
 
 @pytest.mark.parametrize("listener", [[f"!{ERROR}\n"]], indirect=True)
 def test_a_jvm_that_answers_with_an_error_lives(listener: "subprocess.Popen[str]") -> None:
-    assert gateway(listener)._gateway_client.send_command(CALL) == ERROR
+    with client_of(listener) as client:
+        assert client.send_command(CALL) == ERROR
 
 
 def test_sockets_lie_where_spark_takes_them() -> None:

@@ -38,19 +38,14 @@ class Chains:
     """
 
     def __init__(self, path: Path, skip_bits: int, capacity: int = _SMALLEST) -> None:
-        """Open the file at `path`, or create an empty one.
+        """Open the file at `path`; create an empty one where there is none, or that of another number of units.
 
         capacity: initial number of rows for which a new file has space.
-
-        Raises:
-            StateError: the file is not an index of this query.
         """
         self.path = path
-        if not path.exists():
+        if not _fits(path, skip_bits):
             _allocate(path, skip_bits, max(capacity, _SMALLEST))
         self._map()
-        if self._header[_MAGIC_AT] != _MAGIC or self._header[_SKIP_BITS] != skip_bits:
-            raise StateError(f"{path}: not an index of this query; delete the folder, it is built again")
 
     def _map(self) -> None:
         self._file = Mapped(self.path)
@@ -248,6 +243,15 @@ class Chains:
         if not self._marks_reserved:
             reserve(self.path, len(self._file.view) - len(self._marks), len(self._marks))
             self._marks_reserved = True
+
+
+def _fits(path: Path, skip_bits: int) -> bool:
+    """Return whether the file is an index of rows whose hashes have so many equal top bits."""
+    try:
+        header = np.fromfile(path, np.int64, 16)
+    except FileNotFoundError:
+        return False
+    return len(header) == 16 and header[_MAGIC_AT] == _MAGIC and header[_SKIP_BITS] == skip_bits
 
 
 def _allocate(path: Path, skip_bits: int, capacity: int) -> None:

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from joinlib.model.stage import PathStage
+from joinlib.spec import StreamJoin
 from joinlib.state.manifest import Manifest, decode
 from joinlib.state.manifests import everything
 from tests.laws.harness import SMALL
@@ -47,14 +48,15 @@ COURSES = ((1, {2: 4, 4: 2}), (8, {2: 2, 4: 1}), (2, {1: 8, 3: 4}))
 
 
 def product(folder: Path, sql: str, mode: str, deleted: bool, course: int, strategy: str = "auto") -> Product:
-    made, (units, divided) = document(folder, sql, mode, deleted), COURSES[course]
-    join = made.spec.join.model_copy(update={"units": units, "strategy": strategy})
-    spec = made.spec.model_copy(update={"join": join})
-    return Product(
-        made.model_copy(update={"spec": spec}),
-        SMALL,
-        Course((1, 2), frozenset({2, 3}), frozenset({4}), course, units=divided),
-    )
+    units, divided = COURSES[course]
+    followed = Course((1, 2), frozenset({2, 3}), frozenset({4}), course, units=divided)
+    return begun(document(folder, sql, mode, deleted), units, followed, strategy)
+
+
+def begun(document: StreamJoin, units: int, course: Course, strategy: str = "auto") -> Product:
+    join = document.spec.join.model_copy(update={"units": units, "strategy": strategy})
+    spec = document.spec.model_copy(update={"join": join})
+    return Product(document.model_copy(update={"spec": spec}), SMALL, course)
 
 
 @pytest.mark.parametrize("course", range(len(COURSES)))
@@ -81,6 +83,20 @@ def test_rows_that_wait(name: str, course: int) -> None:
         told = Counter(row for batch in run.batches() for row, _ in sent(folder, batch))
         assert told == world.answer(theirs, FILES - 1)
         assert run.plan.pipeline.units == [*COURSES[course][1].values()][-1]
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "FULL JOIN"])
+@pytest.mark.parametrize("factor", range(1, 6))
+def test_units_of_few_keys(factor: int, kind: str) -> None:
+    """What lies beside the checkpoint stays, and a unit may hold nothing of what the one held that had its number."""
+    a, b = (f"({name}.k + minute({name}.ts)) * {factor}" for name in "ab")
+    sql = f"SELECT a.v, b.s FROM a {kind} b ON {a} = {b}"
+    with own_folder() as folder:
+        world = World(folder, Random(factor), "ab", deleted=False)
+        told = Counter[Row]()
+        course = Course(units={1: 4, 2: 8, 3: 2, 4: 16, 5: 8})
+        for batch in begun(document(folder, sql, "changelog", False), 8, course).batches():
+            answers(told, folder, batch, world, sql)
 
 
 def test_figures_time_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:

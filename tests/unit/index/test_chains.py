@@ -10,7 +10,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from joinlib.errors import StateError
 from joinlib.index.chains import Chains
 from joinlib.index.kernels import group
 
@@ -132,11 +131,15 @@ def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Chains(tmp_path / "a", 0).rows == 0
 
 
-def test_an_index_of_another_query_is_refused(tmp_path: Path) -> None:
-    """Other units, other buckets: the error says what to delete."""
-    Chains(tmp_path / "a", 1)
-    with pytest.raises(StateError, match="delete the folder"):
-        Chains(tmp_path / "a", 2)
+def test_an_index_of_another_number_of_units_is_made_anew(tmp_path: Path) -> None:
+    """Its buckets are others. So is a file that is no index; whoever has the old one mapped notices."""
+    few = Chains(tmp_path / "a", 1)
+    few.insert(np.arange(5, dtype=np.uint64))
+    many = Chains(tmp_path / "a", 2)
+    assert (many.rows, many.skip_bits, few.stale) == (0, 2, True)
+    for content in (b"", b"not an index " * 1000):
+        (tmp_path / "a").write_bytes(content)
+        assert Chains(tmp_path / "a", 2).rows == 0
 
 
 def test_a_removed_file_is_stale(tmp_path: Path) -> None:

@@ -98,23 +98,21 @@ class Follower:
         """Kill it after so long, or let it kill itself at a point; whether it has reached that."""
         if point:
             (self.faults / point).touch()
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-m", "tests.postgres.follower", str(self.server.port), self.folder, SLOT, self.keyed,
              *TABLES],
             env={**os.environ, "STREAMJOIN_FAULTS": str(self.faults)}, stdout=subprocess.PIPE,
-        )  # fmt: skip
-        assert process.stdout is not None
-        try:
-            if point is None:
-                process.stdout.readline()
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            return False
-        else:
-            assert process.returncode == -9
-            return True
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            try:
+                if point is None:
+                    process.stdout.readline()
+                process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return False
+        assert process.returncode == -9
+        return True
 
 
 def check(shop: Database, folder: Path, key: tuple[str, ...]) -> None:

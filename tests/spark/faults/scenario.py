@@ -228,9 +228,10 @@ class Run:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for text in self._process.stdout:
-            if text.startswith("{"):
-                self._told.put(json.loads(text))
+        with self._process.stdout as lines:
+            for text in lines:
+                if text.startswith("{"):
+                    self._told.put(json.loads(text))
         self._told.put(None)
 
     def _last_words(self) -> str:

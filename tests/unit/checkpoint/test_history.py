@@ -264,16 +264,14 @@ def test_not_while_a_run_is_alive(history: History, tmp_path: Path) -> None:
         with pytest.raises(NotReady, match="in use by another run"):
             restore(spec(tmp_path), 4)
     jvm = f"import fcntl, time; f = open({str(history.checkpoint / 'lock.jvm')!r}, 'w'); fcntl.lockf(f, fcntl.LOCK_EX)"
-    holder = subprocess.Popen(
-        [sys.executable, "-c", f"{jvm}; print(flush=True); time.sleep(60)"], stdout=subprocess.PIPE
-    )
-    try:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        for batch in (None, 4):
-            with pytest.raises(NotReady, match="Spark process of an earlier run is still alive"):
-                restore(spec(tmp_path), batch)
-    finally:
-        holder.kill()
-        holder.wait()
+    command = [sys.executable, "-c", f"{jvm}; print(flush=True); time.sleep(60)"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout is not None
+            holder.stdout.readline()
+            for batch in (None, 4):
+                with pytest.raises(NotReady, match="Spark process of an earlier run is still alive"):
+                    restore(spec(tmp_path), batch)
+        finally:
+            holder.kill()
     assert batches.begun(history.spark) == 7

@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -28,17 +30,18 @@ for command in sys.stdin:
 """
 
 
-def driver(late_s: float) -> tuple[subprocess.Popen[str], int]:
-    process = subprocess.Popen(
+@contextmanager
+def driver(late_s: float) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    with subprocess.Popen(
         [sys.executable, "-c", _DRIVER, str(late_s)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
-    )
-    assert process.stdout is not None
-    return process, int(process.stdout.readline())
+    ) as process:
+        assert process.stdout is not None
+        yield process, int(process.stdout.readline())
 
 
 def say(process: subprocess.Popen[str], command: str) -> None:
@@ -50,29 +53,29 @@ def say(process: subprocess.Popen[str], command: str) -> None:
 @pytest.mark.slow
 def test_ends_the_whole_group_when_it_hears_nothing() -> None:
     """The driver and all that it has started; not before the time is over."""
-    process, child = driver(2.0)
-    for _ in range(6):
-        time.sleep(0.4)
-        say(process, "tell")
-    assert process.poll() is None
-    assert process.wait(HUNG_S) == -signal.SIGKILL
-    assert _gone(child)
+    with driver(2.0) as (process, child):
+        for _ in range(6):
+            time.sleep(0.4)
+            say(process, "tell")
+        assert process.poll() is None
+        assert process.wait(HUNG_S) == -signal.SIGKILL
+        assert _gone(child)
 
 
 @pytest.mark.slow
 def test_a_frozen_driver_is_ended_while_it_is_frozen() -> None:
     """The watchdog does not depend on it."""
-    process, child = driver(0.7)
-    process.send_signal(signal.SIGSTOP)
-    assert process.wait(HUNG_S) == -signal.SIGKILL
-    assert _gone(child)
+    with driver(0.7) as (process, child):
+        process.send_signal(signal.SIGSTOP)
+        assert process.wait(HUNG_S) == -signal.SIGKILL
+        assert _gone(child)
 
 
 def test_goes_when_it_is_told() -> None:
     """A driver that stops in order is not killed."""
-    process, _ = driver(5.0)
-    say(process, "end")
-    assert process.wait(HUNG_S) == 0
+    with driver(5.0) as (process, _):
+        say(process, "end")
+        assert process.wait(HUNG_S) == 0
 
 
 def _gone(pid: int) -> bool:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -96,21 +96,24 @@ def test_of_two_processes_one_wins_whole(tmp_path: Path) -> None:
         stage(tmp_path, batch, "one")
         stage(tmp_path, batch, "two")
     command = [sys.executable, "-c", _PUBLISHER, str(tmp_path)]
-    two = [
-        subprocess.Popen(
-            [*command, name, str(ROUNDS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for name in ("one", "two")
-    ]
-    for _ in range(ROUNDS):
-        for process in two:
-            assert process.stdout is not None
-            assert process.stdout.readline()
-        for process in two:
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-    assert [process.wait(HUNG_S) for process in two] == [0, 0]
+    with ExitStack() as ended:
+        two = [
+            ended.enter_context(
+                subprocess.Popen(
+                    [*command, name, str(ROUNDS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
+            )
+            for name in ("one", "two")
+        ]
+        for _ in range(ROUNDS):
+            for process in two:
+                assert process.stdout is not None
+                assert process.stdout.readline()
+            for process in two:
+                assert process.stdin is not None
+                process.stdin.write("\n")
+                process.stdin.flush()
+        assert [process.wait(HUNG_S) for process in two] == [0, 0]
     winners = set()
     for batch in range(ROUNDS):
         files = sorted((tmp_path / f"batch={batch}").iterdir())

@@ -11,7 +11,7 @@ from joinlib.lookup.used import Used
 from joinlib.model.letters import DeadRows
 
 SORTED = 2  # position in `runs` of the first level whose rows are sorted
-DDL = "told BINARY"  # of a task
+TOLD = pa.schema([("told", pa.binary())])  # of a task
 Said = tuple[str, bytes | None]  # an encoded receipt, and the rows to show of its unit, if any
 _SCHEMA = pa.schema([("receipt", pa.string()), ("block", pa.binary())])
 

@@ -38,16 +38,12 @@ class ExchangeRow(NamedTuple):
     block: bytes | pa.Buffer | None = None
 
 
-_TYPES: dict[type, tuple[pa.DataType, str]] = {int: (pa.int64(), "BIGINT"), bool: (pa.bool_(), "BOOLEAN")}
+_TYPES: dict[type, pa.DataType] = {int: pa.int64(), bool: pa.bool_()}
 _SMALL = {"slot", "stage", "kind", "input", "role"}
 
 
-def _type(name: str, kind: Any) -> tuple[pa.DataType, str]:
-    if name in _SMALL:
-        return pa.int32(), "INT"
-    return _TYPES.get(kind, (pa.binary(), "BINARY"))
+def _type(name: str, kind: Any) -> pa.DataType:
+    return pa.int32() if name in _SMALL else _TYPES.get(kind, pa.binary())
 
 
-_COLUMNS = {name: _type(name, kind) for name, kind in ExchangeRow.__annotations__.items()}
-SCHEMA = pa.schema([pa.field(name, arrow) for name, (arrow, _) in _COLUMNS.items()])
-DDL = ", ".join(f"{name} {sql}" for name, (_, sql) in _COLUMNS.items())
+SCHEMA = pa.schema([(name, _type(name, kind)) for name, kind in ExchangeRow.__annotations__.items()])

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from joinlib.engine.edge import edge, senders
 from joinlib.engine.splitter import exchange_rows
 from joinlib.engine.task import JoinTask
-from joinlib.engine.wire import DDL
+from joinlib.engine.wire import SCHEMA
 from joinlib.errors import SpecError
 from joinlib.join.rows import concat
 from joinlib.lookup.load import searchable
@@ -262,4 +262,4 @@ def _exchange(
         to = senders(pipeline, task.states, task.tuning, place.batch)
         yield from exchange_rows(rows(), [edge(pipeline, n, p, to[n], bits) for n, p in plans], start)
 
-    return columns.mapInArrow(split, DDL)
+    return columns.mapInArrow(split, from_arrow_schema(SCHEMA))

@@ -16,7 +16,7 @@ from joinlib.checkpoint.lock import without_jvm
 from joinlib.compiled import Compiled
 from joinlib.spark import session
 from joinlib.spark.jvm_lock import PATIENCE_S, jvm_lock
-from joinlib.spark.source import data_source
+from joinlib.spark.source import data_source, register
 
 Given = SparkSession | Callable[[], SparkSession]  # what gives one gives one of this machine
 
@@ -71,7 +71,7 @@ class OnDemand:
     def _set_up(self, made: SparkSession) -> None:
         self._warm(made)
         self._held.enter_context(jvm_lock(made, self._plan.checkpoint))
-        made.dataSource.register(data_source(self._plan.source, self._plan.join))
+        register(made, data_source(self._plan.source, self._plan.join))
 
     def do_without(self) -> None:
         """Go on without a session, once no earlier run's JVM is left to write to the checkpoint.

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from joinlib.engine import receipt
 from joinlib.engine.task import JoinTask
-from joinlib.engine.wire import DDL
+from joinlib.engine.wire import SCHEMA
 from joinlib.spark.context import context
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def receipts(rows: DataFrame, task: JoinTask, partitions: int, place: Place = an
     `rows` holds the exchange rows of one batch.
     """
     arriving, last = _linked(rows, task, partitions, place)
-    return arriving.mapInArrow(partial(_receipts, last, partitions), receipt.DDL)
+    return arriving.mapInArrow(partial(_receipts, last, partitions), from_arrow_schema(receipt.TOLD))
 
 
 def results(rows: DataFrame, task: JoinTask, partitions: int, schema: StructType) -> DataFrame:
@@ -55,7 +55,8 @@ def _linked(
     """Chain all levels but the last; return the exchange rows that arrive there, and the tasks of its stages."""
     *links, last = task.levels()
     for link in links:
-        rows = _exchanged(rows, partitions, place).mapInArrow(partial(_link, link, partitions), DDL)
+        made = partial(_link, link, partitions)
+        rows = _exchanged(rows, partitions, place).mapInArrow(made, from_arrow_schema(SCHEMA))
     return _exchanged(rows, partitions, place), last
 
 
@@ -80,7 +81,7 @@ def _receipts(tasks: tuple[JoinTask, ...], partitions: int, batches: Batches) ->
     from joinlib.engine.operators import receipts
 
     told = receipts([_turn(task, partitions) for task in tasks], context().attempt, batches)
-    yield pa.record_batch([pa.array([receipt.told(told)])], names=["told"])
+    yield pa.record_batch({"told": [receipt.told(told)]}, schema=receipt.TOLD)
 
 
 def _results(task: JoinTask, partitions: int, schema: pa.Schema, batches: Batches) -> Batches:

@@ -64,8 +64,9 @@ def rehearse(spark: SparkSession, executors: Sequence[str], cores: int) -> None:
     """
     slots = [executor for executor in executors for _ in range(cores)]
     place = located(slots)
-    rows = place(spark.range(0, 8 * len(slots), 1, len(slots))).mapInArrow(_load, "id BIGINT")
-    place(rows.repartition(len(slots), "id")).mapInArrow(_load, "id BIGINT").collect()
+    rows = spark.range(0, 8 * len(slots), 1, len(slots))
+    read = place(rows).mapInArrow(_load, rows.schema)
+    place(read.repartition(len(slots), "id")).mapInArrow(_load, rows.schema).collect()
 
 
 def _load(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -218,7 +218,8 @@ def warm_workers(spark: SparkSession, cores: int) -> None:
 
     def run() -> None:
         with contextlib.suppress(Exception):  # it only saves time, and the session may end first
-            spark.range(0, cores, 1, cores).mapInArrow(_same, "id BIGINT").collect()
+            rows = spark.range(0, cores, 1, cores)
+            rows.mapInArrow(_same, rows.schema).collect()
 
     threading.Thread(target=run, daemon=True).start()
 

@@ -9,14 +9,17 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
+from pyspark.sql.udf import _wrap_function
 
 from joinlib.engine.composer import Composer, Offset
 from joinlib.engine.sources import SourceTask
 from joinlib.engine.task import JoinTask
-from joinlib.engine.wire import DDL, RECEIPT, ExchangeRow
+from joinlib.engine.wire import RECEIPT, SCHEMA, ExchangeRow
 from joinlib.spark.context import context
 
 NAME = "streamjoin"
@@ -34,13 +37,26 @@ def data_source(task: SourceTask, join: JoinTask | None = None) -> type[DataSour
         def name(cls) -> str:
             return NAME
 
-        def schema(self) -> str:
-            return DDL
+        def schema(self) -> StructType:
+            return from_arrow_schema(SCHEMA)
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
             return StreamReader(task, join)
 
     return StreamJoinSource
+
+
+def register(spark: SparkSession, source: type[DataSource]) -> None:
+    """Register a data source with a session, as `spark.dataSource.register` does.
+
+    That looks first for a Java class of the name, and makes an error of there being none, for which Spark reads and
+    parses the texts of all its errors: a tenth of a session's start.
+    """
+    jvm: Any = spark._jvm
+    made = jvm.org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource(
+        _wrap_function(spark.sparkContext, source)
+    )
+    spark._jsparkSession.sessionState().dataSourceManager().registerDataSource(source.name(), made)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -38,7 +38,7 @@ def make(package: Path) -> Path:
             if entry.name not in {_ARCHIVES, _JARS}:
                 (aside / entry.name).symlink_to(entry)
         for file in (package / _JARS).iterdir():
-            if not jar.unsigned(file, aside / _JARS / file.name):
+            if not jar.trimmed(file, aside / _JARS / file.name):
                 (aside / _JARS / file.name).symlink_to(file)
         jar.add(aside / _JARS, java())
         try:

@@ -94,19 +94,20 @@ def test_others_go_when_nobody_uses_them(path: Path, monkeypatch: pytest.MonkeyP
     assert {p.stem for p in path.parent.glob("*.jsa")} == {"one", "used"}
 
 
-@pytest.mark.parametrize("signed", [True, False])
-def test_signatures_are_left_out(tmp_path: Path, signed: bool) -> None:
-    """All else is there; a jar that has none need not be copied."""
+SERVICE = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
+
+
+@pytest.mark.parametrize("slow", [("META-INF/ONE.SF", "META-INF/ONE.DSA"), (SERVICE,), ()])
+def test_what_slows_a_start_is_left_out(tmp_path: Path, slow: tuple[str, ...]) -> None:
+    """All else is there; a jar that has nothing of it need not be copied."""
     source, target = tmp_path / "a.jar", tmp_path / "b.jar"
     with zipfile.ZipFile(source, "w") as made:
         made.writestr("META-INF/MANIFEST.MF", "of the jar")
         made.writestr("a/B.class", "bytes")
-        if signed:
-            made.writestr("META-INF/ONE.SF", "signed")
-            made.writestr("META-INF/ONE.DSA", "signature")
-    assert jar.unsigned(source, target) == signed
-    assert target.exists() == signed
-    if signed:
+        for name in slow:
+            made.writestr(name, "slow")
+    assert jar.trimmed(source, target) == target.exists() == bool(slow)
+    if slow:
         with zipfile.ZipFile(target) as copy:
             assert copy.namelist() == ["META-INF/MANIFEST.MF", "a/B.class"]
             assert copy.read("a/B.class") == b"bytes"

@@ -38,6 +38,15 @@ _STREAMING = "spark.sql.streaming."
 _SOCKETS = "spark.python.unix.domain.socket."  # between the JVM and Python processes
 _LONGEST = 60  # bytes of a folder in which Spark makes sockets
 _LAST_S = 10.0  # for a JVM to end
+_SQL = "org.apache.spark.sql."
+_ASKED = (
+    "PythonUtils",
+    "SimplePythonFunction",
+    "functions",
+    _SQL + "classic.SparkSession",
+    _SQL + "classic.SparkSession$",
+    _SQL + "execution.python.UserDefinedPythonFunction",
+)
 JVM_GONE = (Py4JNetworkError, ConnectionError, EOFError)  # what a call into a dead JVM raises
 
 
@@ -112,6 +121,7 @@ def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = F
     spark = builder.getOrCreate()
     if SparkContext._gateway is not known:
         _notice_its_end(SparkContext._gateway)
+        _remember(SparkContext._jvm)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -131,6 +141,15 @@ def _notice_its_end(gateway: Any) -> None:
         return answer
 
     client.send_command = sent
+
+
+def _remember(jvm: Any) -> None:
+    """Keep what PySpark asks the JVM for by name in each batch.
+
+    py4j asks anew each time, and the JVM looks through all jars of Spark for such a class in another package.
+    """
+    for name in _ASKED:
+        setattr(jvm, name, getattr(jvm, name))
 
 
 def _ends(process: subprocess.Popen[bytes]) -> bool:

@@ -1,17 +1,23 @@
-"""What a session of ours does without, since it would take a third of its start."""
+"""What a session of ours does without, since it would take time: a third of its start, and 5 ms of each batch."""
 
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import SparkContext
 
+from joinlib.direct.report import Report
+from joinlib.model.tuning import Tuning
+from joinlib.spark.job import RunningJob
 from tests.laws.document import HEAD
+from tests.spark.trial import Trial, until
 
 pytestmark = pytest.mark.spark
 
@@ -46,3 +52,28 @@ def test_the_first_batch_waits_for_nothing_that_it_does_not_need(tmp_path: Path)
     names = {line.split("] ")[-1].split()[0] for line in loaded.read_text().splitlines() if "source:" in line}
     assert "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution" in names
     assert {what for name, what in SLOW.items() if name in names} == set()
+
+
+def test_no_batch_asks_the_jvm_for_names(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each of them it looks through all jars of Spark."""
+    client, asked = SparkContext._gateway._gateway_client, list[str]()
+    send = client.send_command
+
+    def sent(command: str, *rest: Any, **options: Any) -> Any:
+        if command.startswith("r\nu\n"):
+            asked.append(command.split("\n")[2])
+        return send(command, *rest, **options)
+
+    def watch(job: RunningJob, reports: list[Report]) -> None:
+        for batch in range(4):
+            for name in "ab":
+                trial.write(name, f"{batch}", [(batch, batch)])
+            until(job, lambda: sum(report.rows_in for report in reports) == 2 * (batch + 1))  # noqa: B023 - at once
+            if batch == 1:
+                monkeypatch.setattr(client, "send_command", sent)
+
+    for name in "ab":
+        trial.input(name, "k BIGINT, v BIGINT")
+    plan = trial.compiled("SELECT a.k, b.v FROM a JOIN b ON a.k = b.k", tuning=Tuning(small_rows=-1))
+    trial.watch(plan, watch)
+    assert asked == []

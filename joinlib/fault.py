@@ -1,7 +1,8 @@
 """Fault injection: named points at which a test may kill this process.
 
 STREAMJOIN_FAULTS names a folder. A file `segment:3` in it kills the first process that reaches the point
-`segment` of batch 3, and is deleted by that, so that the batch survives when it runs again. The law
+`segment` of batch 3, and is deleted by that, so that the batch survives when it runs again; with `stop` in it, the
+process stops there and holds all that it has. The law
 under test: kill any process at any moment and run again, the output is the same. Without the variable a
 point costs one comparison.
 
@@ -39,11 +40,13 @@ _FAULTS = os.environ.get("STREAMJOIN_FAULTS", "")
 
 
 def point(name: str, batch: int) -> None:
-    """Kill this process by SIGKILL if a test says so."""
+    """Kill this process by SIGKILL, or stop it, if a test says so."""
     if not _FAULTS:
         return
+    file = Path(_FAULTS, f"{name}:{batch}")
     try:
-        Path(_FAULTS, f"{name}:{batch}").unlink()
+        said = file.read_text()
+        file.unlink()
     except FileNotFoundError:
         return
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGSTOP if said == "stop" else signal.SIGKILL)

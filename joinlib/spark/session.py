@@ -35,6 +35,7 @@ JAVA = (
 )
 
 _STREAMING = "spark.sql.streaming."
+_CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum."
 _SOCKETS = "spark.python.unix.domain.socket."  # between the JVM and Python processes
 _LONGEST = 60  # bytes of a folder in which Spark makes sockets
 _LAST_S = 10.0  # for a JVM to end
@@ -78,6 +79,10 @@ def settings() -> dict[str, str]:
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         # Over TCP the kernel delays acknowledgements: 40 ms in each wave of tasks.
         _SOCKETS + "enabled": "true",
+        # Tasks that run again give the same blocks, but other figures of how long they took, by which Spark would hold them
+        # for other rows: it would end a batch of which some results are told, and hash every block to find that out.
+        _CHECKSUM + "enabled": "false",
+        _CHECKSUM + "enableFullRetryOnMismatch": "false",
         # Blocks are dense columns: compressing them costs more than it saves.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",

@@ -23,6 +23,7 @@ from joinlib.engine.wire import RECEIPT, SCHEMA, ExchangeRow
 from joinlib.spark.context import context
 
 NAME = "streamjoin"
+_WRITTEN_IN_PYTHON = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
 
 
 def data_source(task: SourceTask, join: JoinTask | None = None) -> type[DataSource]:
@@ -52,10 +53,7 @@ def register(spark: SparkSession, source: type[DataSource]) -> None:
     That looks first for a Java class of the name, and makes an error of there being none, for which Spark reads and
     parses the texts of all its errors: a tenth of a session's start.
     """
-    jvm: Any = spark._jvm
-    made = jvm.org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource(
-        _wrap_function(spark.sparkContext, source)
-    )
+    made = getattr(spark._jvm, _WRITTEN_IN_PYTHON)(_wrap_function(spark.sparkContext, source))
     spark._jsparkSession.sessionState().dataSourceManager().registerDataSource(source.name(), made)
 
 

@@ -41,7 +41,10 @@ def driver(late_s: float) -> Iterator[tuple[subprocess.Popen[str], int]]:
         start_new_session=True,
     ) as process:
         assert process.stdout is not None
-        yield process, int(process.stdout.readline())
+        try:
+            yield process, int(process.stdout.readline())
+        finally:
+            process.kill()
 
 
 def say(process: subprocess.Popen[str], command: str) -> None:

@@ -105,6 +105,8 @@ def test_of_two_processes_one_wins_whole(tmp_path: Path) -> None:
             )
             for name in ("one", "two")
         ]
+        for process in two:
+            ended.callback(process.kill)
         for _ in range(ROUNDS):
             for process in two:
                 assert process.stdout is not None

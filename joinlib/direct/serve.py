@@ -2,7 +2,7 @@
 
     ("initial")                            ─►   where the first batch begins   `engine.composer`
     ("next", where the last batch ended)   ─►   where the next one ends
-    ("ahead", where this batch ends)       ─►   where the next one ends, and what each process reads of it
+    ("ahead", where this batch ends)       ─►   where the next one ends, and what is read of it before it begins
     ("parts", from where to where)         ─►   what each process reads of it
     ("small", from where to where, number) ─►   what its units say             `engine.small`
     ("read" | "forward" | "finish", ...)   ─►   a task of a larger one         `engine.partition`
@@ -64,14 +64,19 @@ class Server:
         end = self._composer.after(before)
         return None if end == before else json.dumps(end)
 
-    def ahead(self, start: str, done: str) -> tuple[str, list[MapInput]] | None:
-        """Return where the batch ends that follows one that runs, and what each process reads of it.
+    def ahead(self, start: str, done: str) -> tuple[str, list[MapInput], bool] | None:
+        """Return where the batch ends that follows one that runs, what is read of it, and whether that is whole.
 
-        None if what it reads depends on that one, or if there are few rows: more will have come.
+        It is, if in as many parts as there are tasks twice as much would be decoded, or more. None if what is read depends
+        on the batch that runs, or if there are few rows: more will have come.
         """
         if not self._composer.free or (end := self.next(start, done)) is None or json.loads(end)["small"]:
             return None
-        return end, self.parts(start, end)
+        cut, whole = (
+            self.parts(start, end),
+            self._composer.parts(json.loads(start), json.loads(end), whole=True),
+        )
+        return (end, whole, True) if 2 * len(whole) <= len(cut) else (end, cut, False)
 
     def parts(self, start: str, end: str) -> list[MapInput]:
         """Return what each process reads of a batch."""

@@ -2,7 +2,8 @@
 
     a small batch    one of them runs it from the slices to the receipts
     any other        each reads a part ─► rows by partition ─► each joins a partition, level after level ─► receipts
-                                                               whoever is done reads a part of the next batch
+                                                               whoever is done reads a part of the next batch,
+                                                               or others read several
 
 The exchange is in files. The run's own process hands on their names.
 """
@@ -11,8 +12,9 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from socket import SHUT_WR, socketpair
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from joinlib.direct.reading import BatchReading
+from joinlib.direct.reading import BatchReading, ReadAhead
 from joinlib.engine.sources import SourceTask
 from joinlib.engine.task import JoinTask
 from joinlib.errors import StreamJoinError
@@ -124,7 +126,7 @@ class Servers:
         shutil.rmtree(join.exchange, ignore_errors=True)  # what a run has left there that was killed
         join.exchange.mkdir(parents=True)
         self._all = [ServerProcess(python, **self._settings)]
-        self._ahead: BatchReading | None = None  # of the batch that follows
+        self._ahead = ReadAhead(partial(ServerProcess, python, **self._settings), source.tasks)
 
     def initial(self) -> str:
         """Return where the first of all batches begins.
@@ -140,10 +142,9 @@ class Servers:
         Raises:
             ServerGone: The process that composes batches has raised, or ended.
         """
-        ahead = self._ahead
-        if ahead is not None and ahead.start == start:
-            return ahead.end
-        self._drop()
+        if (read := self._ahead.following(start)) is not None:
+            return read.end
+        self._ahead.drop()
         end: str | None = self._ask("next", start, start)
         return end
 
@@ -170,42 +171,48 @@ class Servers:
             ServerGone: A task has raised, or its process has ended.
         """
         if orjson.loads(end).get("small"):
-            self._drop()
+            self._ahead.drop()
             return [self._ask("small", start, end, batch)]
         sent = self._read(start, end, partitions)
         last = self._levels - 1
         for level in range(last):
             sent += self._each("forward", [(level, batch, *own) for own in _exchanged(sent, level)])
             sent = _without_read(sent, level)
-        if ahead and (found := self._ask("ahead", end, start)) is not None:
-            self._ahead = BatchReading(end, found[0], partitions, found[1])
-        told = self._each("finish", [(batch, *own) for own in _exchanged(sent, last)], self._ahead)
+        if ahead:
+            self._read_ahead(end, start, partitions)
+        told = self._each("finish", [(batch, *own) for own in _exchanged(sent, last)], self._ahead.offer)
         _without_read(sent, last)
         return told
 
     def close(self, patience_s: float = _LAST_S) -> None:
         """End the processes: after what they do now, or after so long."""
-        for server in self._all:
+        every = [*self._all, *self._ahead.processes]
+        for server in every:
             server.leave()
         end = time.monotonic() + patience_s
-        for server in self._all:
+        for server in every:
             server.close(end)
         shutil.rmtree(self._exchange, ignore_errors=True)  # what was read of a batch that does not come
 
     def _read(self, start: str, end: str, partitions: int) -> "list[Sent]":
         """Return the rows of a batch by partition, which may be read already."""
-        reading = self._ahead
-        if reading is None or (reading.start, reading.end, reading.partitions) != (start, end, partitions):
-            self._drop()
-            reading = BatchReading(start, end, partitions, self._ask("parts", start, end))
-        self._ahead = None
-        return reading.ended(self._first(len(reading)))
+        read = self._ahead.following(start)
+        if read is None or (read.end, read.partitions) != (end, partitions):
+            self._ahead.drop()
+            parts = self._ask("parts", start, end)
+            return self._each("read", [(part, partitions) for part in parts])
+        return self._ahead.take(self._first(len(read)))
 
-    def _drop(self) -> None:
-        """Forget what was read ahead: another batch comes."""
-        reading, self._ahead = self._ahead, None
-        if reading is not None:
-            reading.dropped()
+    def _read_ahead(self, end: str, done: str, partitions: int) -> None:
+        """Begin to read what follows a batch that ends there. `done`: where the last one ended that is done."""
+        while self._ahead.wanted:
+            start = self._ahead.end or end
+            if (found := self._ask("ahead", start, done)) is None:
+                break
+            following, parts, whole = found
+            self._ahead.add(BatchReading(start, following, partitions, parts, whole=whole))
+        for server in self._all[partitions:]:
+            self._ahead.offer(server)
 
     def _first(self, count: int) -> "list[ServerProcess]":
         """Return so many processes. Whoever is there goes on with its units."""
@@ -214,11 +221,14 @@ class Servers:
         return self._all[:count]
 
     def _each(
-        self, name: str, calls: Iterable[Sequence[object]], then: "BatchReading | None" = None
+        self,
+        name: str,
+        calls: Iterable[Sequence[object]],
+        then: "Callable[[ServerProcess], None]" = lambda _: None,
     ) -> list[Any]:
         """Call a method in as many processes at the same time; return the answers, once all are there.
 
-        `then`: what a process reads that has answered.
+        `then`: what is done with a process that has answered.
         """
         every = list(calls)
         asked: dict[Any, int] = {}
@@ -227,10 +237,11 @@ class Servers:
             asked[server] = at
         answers: list[Any] = [None] * len(asked)
         while asked:  # what fails is told as soon as it does
-            for server in set[Any](wait(asked)):
+            ready = set[Any](wait([*asked, *self._ahead.busy]))
+            self._ahead.heard(ready - asked.keys())
+            for server in ready & asked.keys():
                 answers[asked.pop(server)] = server.answer()
-                if then is not None:
-                    then.offer(server)
+                then(server)
         return answers
 
 

@@ -122,14 +122,18 @@ class Composer:
         loads = tables.loads() if tables else {}
         return {**start, **steer, "v": OFFSET.writes, "lag": lag, "loads": loads}
 
-    def parts(self, start: Offset, end: Offset) -> list[MapInput]:
-        """Cut the batch's slices, in order, into parts of similar weight: at most one per map task."""
+    def parts(self, start: Offset, end: Offset, *, whole: bool = False) -> list[MapInput]:
+        """Cut the batch's slices, in order, into parts of similar weight: at most one per map task.
+
+        whole: What is decoded at once is in one part, though there are fewer than tasks.
+        """
         self._check(end)
         if not self.inputs:
             self._open()
         todo = self._between(start["inputs"], end["inputs"])
         small = end.get("small", False)
-        groups = [todo] if small else _cut(self._pieces(todo), self.task.tasks)
+        cuts = [todo] if small else self._whole(todo) if whole else self._pieces(todo)
+        groups = _cut(cuts, self.task.tasks)
         starts = {(name, s.index): s.start for name, s in todo}
         told = self._begins(start)
         ticks = tuple(
@@ -168,13 +172,24 @@ class Composer:
             for at, group in enumerate(groups)
         ]
 
-    def _pieces(self, todo: list[Sliced]) -> list[Sliced]:
+    def _whole(self, todo: list[Sliced]) -> list[list[Sliced]]:
+        """Return slices that are decoded at once together."""
+        found: list[list[Sliced]] = []
+        for name, s in todo:
+            before, last = found[-1][-1] if found else ("", s)
+            if name == before and self.inputs[name].reader.together(last, s):
+                found[-1].append((name, s))
+            else:
+                found.append([(name, s)])
+        return found
+
+    def _pieces(self, todo: list[Sliced]) -> list[list[Sliced]]:
         """Cut slices that are more than a task's share: few large ones would leave cores without work."""
         share = max(_rows(todo) / self.task.tasks, self.task.tuning.share_rows)
-        found: list[Sliced] = []
+        found: list[list[Sliced]] = []
         for name, s in todo:
             count = ceil(s.weight / share * _PIECES) if s.weight > share else 1
-            found += ((name, piece) for piece in self.inputs[name].reader.pieces(s, count))
+            found += ([(name, piece)] for piece in self.inputs[name].reader.pieces(s, count))
         return found
 
     def _begins(self, start: Offset) -> bool:
@@ -330,13 +345,13 @@ class Composer:
         return sorted(n for n, limit in limits.items() if clock - self.active_at[n] > limit / 1e6)
 
 
-def _cut(todo: list[Sliced], parts: int) -> list[list[Sliced]]:
-    """Cut slices into consecutive groups of similar weight, at least one: the first carries the ticks."""
-    total, seen = _rows(todo), 0
+def _cut(pieces: list[list[Sliced]], parts: int) -> list[list[Sliced]]:
+    """Join pieces to consecutive groups of similar weight, at least one: the first carries the ticks."""
+    total, seen = sum(map(_rows, pieces)), 0
     groups: list[list[Sliced]] = [[] for _ in range(parts)]
-    for name, s in todo:
-        groups[min(parts - 1, seen * parts // max(total, 1))].append((name, s))
-        seen += s.weight
+    for piece in pieces:
+        groups[min(parts - 1, seen * parts // max(total, 1))] += piece
+        seen += _rows(piece)
     return [g for g in groups if g] or [[]]
 
 

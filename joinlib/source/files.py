@@ -113,6 +113,9 @@ class FileReader(SliceReader):
     def pieces(self, slice: Slice, count: int) -> list[Slice]:
         return parquet.pieces(slice, count) if self.config.format == "parquet" else [slice]
 
+    def together(self, one: Slice, following: Slice) -> bool:
+        return self.config.format == "parquet" and (one.path, one.group) == (following.path, following.group)
+
     def _placed(
         self, slices: Sequence[Slice], columns: Sequence[str], schema: pa.Schema
     ) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -95,6 +95,10 @@ class SliceReader(Protocol):
         """Cut a slice into at most so many parts of similar weight, which are read as slices are; not all can be cut."""
         return [slice]
 
+    def together(self, one: Slice, following: Slice) -> bool:
+        """Whether two slices, one behind the other, are decoded at once, so that one process had better read both."""
+        return False
+
     def in_order(self, slices: Sequence[Slice]) -> Sequence[Slice]:
         """Return slices in the order in which `read_many` yields their rows."""
         return slices

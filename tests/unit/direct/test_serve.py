@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from joinlib.direct.serve import Server
 from joinlib.direct.servers import ServerGone, Servers
 from joinlib.engine import receipt
 from joinlib.engine.composer import Composer
+from joinlib.spark.boot import prefork
 from joinlib.spec import parse
 
 SMALL = 10  # rows of a small batch at most
@@ -44,11 +44,11 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
     return replace(made, source=replace(made.source, small_rows=SMALL))
 
 
-def pour(folder: Path, file: int, rows: int, *names: str) -> None:
-    """A file of each input, in slices of five rows."""
+def pour(folder: Path, file: int, rows: int, *names: str, group: int = 5) -> None:
+    """A file of each input, in slices of so many rows."""
     for name in names:
         table = pa.table({c: pa.array(range(rows), pa.int64()) for c in ("k", "v")})
-        pq.write_table(table, folder / name / f"{file}.parquet", row_group_size=5)
+        pq.write_table(table, folder / name / f"{file}.parquet", row_group_size=group)
 
 
 def followed(initial: Callable[[], str], following: Callable[[str], str | None]) -> Iterator[tuple[str, str]]:
@@ -73,7 +73,7 @@ def test_an_end(plan: Compiled, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_several_processes_run_a_batch_together(plan: Compiled, tmp_path: Path) -> None:
     """Each unit of each stage says what it has done once, whether one process ran the batch or two did; what fails is told."""
-    servers = Servers([sys.executable], plan.source, plan.join, until_done=False)
+    servers = Servers([prefork.begin()], plan.source, plan.join, until_done=False)
     try:
         told, small = [], []
         pour(tmp_path, 0, 60, "a", "b")
@@ -114,6 +114,71 @@ def test_a_batch_is_read_while_the_one_before_is_joined(plan: Compiled, tmp_path
     assert [small for _, small, _ in apart] == [False] * 4 + [True]
 
 
+@pytest.mark.slow
+def test_several_batches_are_read_whole(plan: Compiled, tmp_path: Path) -> None:
+    """Where a row group would be decoded by each process that reads a part of it, others read several batches meanwhile."""
+    for file in range(6):
+        pour(tmp_path, file, 30, "a", "b", group=30)
+    plan = few_of(plan, max_rows=60, tasks=4)
+    apart, there_then = ran(plan, ahead=False)
+    assert not any(there_then)
+    plan.join.forget_local()
+    shutil.rmtree(plan.checkpoint)
+    overlapped, there_now = ran(plan, ahead=True)
+    assert overlapped == apart
+    assert there_now == [False, *[True] * 5]
+
+
+def few_of(plan: Compiled, **source: int) -> Compiled:
+    """The plan where any share of a row group is worth a task."""
+    tuning = replace(plan.source.tuning, share_rows=1)
+    return replace(plan, source=replace(plan.source, tuning=tuning, **source))  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_what_cannot_be_read_is_told_when_its_batch_begins(plan: Compiled, tmp_path: Path) -> None:
+    """Not by a batch before it, while which it was read."""
+    for file in range(4):
+        pour(tmp_path, file, 60, "a", group=60)
+    plan = few_of(plan, max_rows=60, tasks=4)
+    servers = Servers([prefork.begin()], plan.source, plan.join, until_done=True)
+    try:
+        ends = followed(servers.initial, servers.next)
+        servers.run(*next(ends), 0, 2)
+        (tmp_path / "a" / "2.parquet").write_bytes(b"changed")
+        for batch in (1, 2):
+            start, end = next(ends)
+            if batch == 1:
+                servers.run(start, end, batch, 2, ahead=True)
+        with pytest.raises(ServerGone, match=r"2\.parquet"):
+            servers.run(start, end, batch, 2, ahead=True)
+    finally:
+        servers.close()
+    assert not plan.join.exchange.exists()
+
+
+def test_what_is_decoded_at_once_is_one_part(plan: Compiled, tmp_path: Path) -> None:
+    """It is read whole where others would decode it, too; not where there are enough row groups for all tasks."""
+    pour(tmp_path, 0, 60, "a", "b", group=30)
+    for tasks, whole, parts in ((8, True, 4), (4, False, 4), (3, False, 3)):
+        serving = Server(few_of(plan, tasks=tasks).source, plan.join, until_done=True)
+        found = serving.ahead(start := serving.initial(), start)
+        assert found is not None
+        assert (found[2], len(found[1])) == (whole, parts)
+
+
+def test_slices_of_a_row_group_are_read_together(
+    plan: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them would be decoded with all others."""
+    monkeypatch.setattr("joinlib.source.parquet.BATCH_ROWS", 10)
+    pour(tmp_path, 0, 60, "a", "b", group=30)
+    composer = Composer(few_of(plan, tasks=8).source)
+    end = composer.after(start := composer.initial())
+    whole = composer.parts(start, end, whole=True)
+    assert [[(n, len(s)) for n, s in part.reads] for part in whole] == [[(n, 3)] for n in "aabb"]
+
+
 Ran = tuple[
     dict[str, int], bool, list[tuple[int, int]]
 ]  # where a batch ends, whether it is small, rows of each unit
@@ -122,13 +187,13 @@ Ran = tuple[
 def ran(plan: Compiled, *, ahead: bool) -> tuple[list[Ran], list[bool]]:
     """Each batch, and whether any of it was read before it began. Partitions change on the way."""
     servers, found, there = (
-        Servers([sys.executable], plan.source, plan.join, until_done=True),
+        Servers([prefork.begin()], plan.source, plan.join, until_done=True),
         list[Ran](),
         [],
     )
     try:
         for batch, (start, end) in enumerate(followed(servers.initial, servers.next)):
-            there.append(servers._ahead is not None and servers._ahead.start == start)
+            there.append(servers._ahead.following(start) is not None)
             partitions, known = 2 if batch < 2 else 3, json.loads(end)
             said = servers.run(start, end, batch, partitions, ahead=ahead)
             assert len(said) == (1 if known["small"] else partitions)

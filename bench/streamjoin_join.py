@@ -49,7 +49,8 @@ def spec(args: argparse.Namespace, given: Task) -> dict[str, Any]:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     """One run, as the outcome that bench/measure.py reads."""
     conf = {"spark.driver.memory": args.heap} if args.heap else {}
-    ran = ran_to_end(spec(args, task.read(args.data)), args.work, args.limit, conf, progress(args.progress))
+    said, heard = spec(args, task.read(args.data)), progress(args.progress)
+    ran = ran_to_end(said, args.work, args.limit, conf, heard, args.cores)
     # Of a query that names an input twice, or filters it, the reports count other rows than its files have.
     whole = task.rows_of(args.data, args.inputs) if args.inputs and not ran.stopped else None
     return outcome(ran, args, whole)
@@ -122,6 +123,7 @@ def parser() -> argparse.ArgumentParser:
     asked.add_argument(
         "--join", nargs="*", default=[], metavar="NAME=VALUE", help="further settings of `join`"
     )
+    asked.add_argument("--cores", type=int, help="as if there were so many processors")
     asked.add_argument("--heap", help="of the JVM, otherwise the default")
     asked.add_argument("--limit", type=float, default=86400.0, help="seconds until the query is stopped")
     return asked

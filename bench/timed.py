@@ -33,10 +33,11 @@ def run_to_end(
     limit: float = inf,
     conf: Mapping[str, str] | None = None,
     on_batch: "Callable[[Report], None]" = lambda _: None,
+    cores: int | None = None,
 ) -> Timed:
     """On all processors that this process may use.
 
-    `limit`: seconds until the query is stopped; conf: of Spark.
+    `limit`: seconds until the query is stopped; conf: of Spark; cores: as if there were so many.
     """
     prefork.begin()  # as the command does: while it loads what tasks run, this process loads the planner
     from jobs.flow import default_cores
@@ -44,7 +45,7 @@ def run_to_end(
     from joinlib.spark.job import started
     from joinlib.spec import load
 
-    cores = default_cores()
+    cores = cores or default_cores()
     reports: list[tuple[float, Report]] = []
 
     def heard(report: "Report") -> None:

@@ -67,7 +67,7 @@ class Server:
     def ahead(self, start: str, done: str) -> tuple[str, list[MapInput], bool] | None:
         """Return where the batch ends that follows one that runs, what is read of it, and whether that is whole.
 
-        It is, if in as many parts as there are tasks twice as much would be decoded, or more. None if what is read depends
+        It is, if in as many parts as there are tasks more than twice as much would be decoded. None if what is read depends
         on the batch that runs, or if there are few rows: more will have come.
         """
         if not self._composer.free or (end := self.next(start, done)) is None or json.loads(end)["small"]:
@@ -76,7 +76,7 @@ class Server:
             self.parts(start, end),
             self._composer.parts(json.loads(start), json.loads(end), whole=True),
         )
-        return (end, whole, True) if 2 * len(whole) <= len(cut) else (end, cut, False)
+        return (end, whole, True) if 2 * len(whole) < len(cut) else (end, cut, False)
 
     def parts(self, start: str, end: str) -> list[MapInput]:
         """Return what each process reads of a batch."""

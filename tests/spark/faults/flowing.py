@@ -23,6 +23,7 @@ class Flowing:
 
     folder: Path
     runs: list[Run]
+    program = "from jobs.cli.commands import main; main()"
 
     def begin(self, *more: str, fault: str = "") -> Run:
         """`streamjoin run`, in a session of processes of its own. `fault`: a point at which it kills itself."""
@@ -36,8 +37,15 @@ class Flowing:
             "STREAMJOIN_FAULTS": str(faults),
             "STREAMJOIN_LOCAL_DIR": str(self.folder / "indexes"),
         }
-        start = "from jobs.cli.commands import main; main()"
-        command = [sys.executable, "-c", start, "run", str(self.folder / "spec.yaml"), "--plain", *more]
+        command = [
+            sys.executable,
+            "-c",
+            self.program,
+            "run",
+            str(self.folder / "spec.yaml"),
+            "--plain",
+            *more,
+        ]
         self.runs.append(Run(command, environment, self.folder / "stderr.txt"))
         return self.runs[-1]
 

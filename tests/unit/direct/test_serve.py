@@ -119,7 +119,7 @@ def test_several_batches_are_read_whole(plan: Compiled, tmp_path: Path) -> None:
     """Where a row group would be decoded by each process that reads a part of it, others read several batches meanwhile."""
     for file in range(6):
         pour(tmp_path, file, 30, "a", "b", group=30)
-    plan = few_of(plan, max_rows=60, tasks=4)
+    plan = few_of(plan, max_rows=60, tasks=5)
     apart, there_then = ran(plan, ahead=False)
     assert not any(there_then)
     plan.join.forget_local()
@@ -160,7 +160,7 @@ def test_what_cannot_be_read_is_told_when_its_batch_begins(plan: Compiled, tmp_p
 def test_what_is_decoded_at_once_is_one_part(plan: Compiled, tmp_path: Path) -> None:
     """It is read whole where others would decode it, too; not where there are enough row groups for all tasks."""
     pour(tmp_path, 0, 60, "a", "b", group=30)
-    for tasks, whole, parts in ((8, True, 4), (4, False, 4), (3, False, 3)):
+    for tasks, whole, parts in ((9, True, 4), (8, False, 8), (3, False, 3)):
         serving = Server(few_of(plan, tasks=tasks).source, plan.join, until_done=True)
         found = serving.ahead(start := serving.initial(), start)
         assert found is not None

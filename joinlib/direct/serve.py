@@ -64,19 +64,25 @@ class Server:
         end = self._composer.after(before)
         return None if end == before else json.dumps(end)
 
-    def ahead(self, start: str, done: str) -> tuple[str, list[MapInput], bool] | None:
-        """Return where the batch ends that follows one that runs, what is read of it, and whether that is whole.
+    def ahead(self, start: str, done: str, read: bool) -> tuple[str, list[MapInput], bool] | None:
+        """Return where a batch ends that has not begun, what is read of it, and whether that is whole.
 
-        It is, if in as many parts as there are tasks more than twice as much would be decoded. None if what is read depends
-        on the batch that runs, or if there are few rows: more will have come.
+        It is, if in as many parts as there are tasks more than twice as much would be decoded. None if there are few rows,
+        since more will have come, or if which keys are hot is not known yet, by which they are spread.
+
+        Args:
+            start: Where it begins.
+            done: Where the last batch that is done ended.
+            read: Whether all batches before it are read, and forwarded to their last level.
         """
-        if not self._composer.free or (end := self.next(start, done)) is None or json.loads(end)["small"]:
+        free = self._composer.free
+        if not (free or read) or (end := self.next(start, done)) is None or json.loads(end)["small"]:
             return None
         cut, whole = (
             self.parts(start, end),
             self._composer.parts(json.loads(start), json.loads(end), whole=True),
         )
-        return (end, whole, True) if 2 * len(whole) < len(cut) else (end, cut, False)
+        return (end, whole, True) if free and 2 * len(whole) < len(cut) else (end, cut, False)
 
     def parts(self, start: str, end: str) -> list[MapInput]:
         """Return what each process reads of a batch."""

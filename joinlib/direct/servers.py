@@ -206,8 +206,9 @@ class Servers:
     def _read_ahead(self, end: str, done: str, partitions: int) -> None:
         """Begin to read what follows a batch that ends there. `done`: where the last one ended that is done."""
         while self._ahead.wanted:
-            start = self._ahead.end or end
-            if (found := self._ask("ahead", start, done)) is None:
+            before = self._ahead.end
+            start = before or end
+            if (found := self._ask("ahead", start, done, before is None)) is None:
                 break
             following, parts, whole = found
             self._ahead.add(BatchReading(start, following, partitions, parts, whole=whole))

@@ -83,7 +83,7 @@ class Composer:
 
     @property
     def free(self) -> bool:
-        """Whether how a batch is read depends only on what has come: not on which keys were hot in the last one."""
+        """Whether how a batch is read depends only on what has come: not on which keys were hot in the batch before."""
         return not (self.task.split or self.task.pipeline.ruled)
 
     def after(self, start: Offset) -> Offset:

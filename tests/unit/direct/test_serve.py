@@ -162,7 +162,7 @@ def test_what_is_decoded_at_once_is_one_part(plan: Compiled, tmp_path: Path) -> 
     pour(tmp_path, 0, 60, "a", "b", group=30)
     for tasks, whole, parts in ((9, True, 4), (8, False, 8), (3, False, 3)):
         serving = Server(few_of(plan, tasks=tasks).source, plan.join, until_done=True)
-        found = serving.ahead(start := serving.initial(), start)
+        found = serving.ahead(start := serving.initial(), start, read=True)
         assert found is not None
         assert (found[2], len(found[1])) == (whole, parts)
 
@@ -213,17 +213,50 @@ def ran(plan: Compiled, *, ahead: bool) -> tuple[list[Ran], list[bool]]:
         ("units: 4", ", role: table", False),
     ],
 )
-def test_what_depends_on_the_batch_before_is_not_read_ahead(
+def test_what_depends_on_the_batch_before_is_read_when_that_one_is(
     join: str, table: str, free: bool, tmp_path: Path
 ) -> None:
-    """A biclique spreads the keys that were hot, and so does a stream that only meets tables."""
+    """A biclique spreads the keys that were hot, and so does a stream that only meets tables: then one batch is ahead."""
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     pour(tmp_path, 0, 60, "a", "b")
     text = SPEC.replace("units: 4", join).replace("{path: b}", "{path: b}" + table)
     plan = compiled(parse(text.replace(" JOIN a c ON c.v = b.v", ""), "few.yaml", tmp_path), 2)
     server = Server(plan.source, plan.join, until_done=True)
-    assert (server.ahead(start := server.initial(), start) is not None) == free
+    assert (server.ahead(start := server.initial(), start, read=False) is not None) == free
+    assert server.ahead(start, start, read=True) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("join", "table"), [("units: 4, strategy: biclique", ""), ("units: 4", ", role: table")]
+)
+def test_hot_keys_are_spread_alike(join: str, table: str, tmp_path: Path) -> None:
+    """Whether a batch was read ahead or not: by what the batch before has read, and has not joined yet."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    for file in range(3):
+        hot = pa.table({"k": pa.array([7] * 40 + list(range(20)), pa.int64()), "v": pa.array(range(60))})
+        pq.write_table(hot, tmp_path / "a" / f"{file}.parquet", row_group_size=30)
+    pour(tmp_path, 0, 60, "b")
+    text = SPEC.replace("units: 4", join).replace("{path: b}", "{path: b}" + table)
+    plan = compiled(parse(text.replace(" JOIN a c ON c.v = b.v", ""), "few.yaml", tmp_path), 2)
+    plan = replace(plan, source=replace(plan.source, small_rows=SMALL, max_rows=60))
+    found = []
+    for ahead in (False, True):
+        servers, ends = Servers([prefork.begin()], plan.source, plan.join, until_done=True), []
+        try:
+            for batch, (start, end) in enumerate(followed(servers.initial, servers.next)):
+                assert (servers._ahead.following(start) is not None) == (ahead and batch > 0)
+                servers.run(start, end, batch, 2, ahead=ahead)
+                ends.append({name: json.loads(end)[name] for name in ("inputs", "route", "rules", "hot")})
+        finally:
+            servers.close()
+        plan.join.forget_local()
+        shutil.rmtree(plan.checkpoint)
+        found.append(ends)
+    assert found[0] == found[1]
+    assert any(end["route"] or end["rules"] for end in found[0]), "some keys are hot"
 
 
 def test_inputs_let_go_of_what_is_done(
@@ -236,9 +269,9 @@ def test_inputs_let_go_of_what_is_done(
     server = Server(replace(plan.source, max_rows=30), plan.join, until_done=True)
     first = server.next(start := server.initial(), start)
     assert first is not None
-    ahead = server.ahead(first, start)
+    ahead = server.ahead(first, start, read=True)
     assert ahead is not None
     assert released == []
-    again = server.ahead(ahead[0], first)
+    again = server.ahead(ahead[0], first, read=True)
     assert again is not None
     assert released == [json.loads(first)["inputs"]]

@@ -17,7 +17,8 @@ from run import HERE, QUERIES, SCHEMA, inputs, played
 from joinlib.aggregate.partial import Partials
 from joinlib.engine.frames import frames, project
 from joinlib.join.rows import Tuples
-from joinlib.model.stage import Pipeline
+from joinlib.model.stage import GroupStage, Stage
+from joinlib.model.tuning import Tuning
 from joinlib.plan import JoinOptions, SourceInput, pipeline
 
 UNITS, ROWS, BATCHES = 16, 200_000, 4
@@ -25,18 +26,18 @@ WANTED = {"Q5": "sum(b.id) AS revenue", "Band": "count(*) AS n, min(b.id) AS low
 
 
 class Sink:
-    """Of one way to use results; counts the bytes that go on."""
+    """Of one way to use the results of a stage; counts the bytes that go on to the groups."""
 
-    def __init__(self, query: Pipeline, way: str) -> None:
-        self.query, self.way, self.sent = query, way, 0
+    def __init__(self, stage: Stage, groups: GroupStage, way: str) -> None:
+        self.stage, self.groups, self.way, self.sent = stage, groups, way, 0
 
     def __call__(self, found: Iterator[Tuples]) -> int:
         if self.way == "join alone":
             return sum(len(t) for t in found)
-        stage, grouping, results = self.query.last, self.query.grouping, 0
-        assert grouping is not None
-        partials = Partials(grouping)
-        for frame in frames(project(found, stage.select, stage.schema), 100_000):
+        stage, results, partials = self.stage, 0, Partials(self.groups.grouping)
+        for frame in frames(
+            project(found, stage.select, stage.schema, Tuning.frame_bytes), Tuning.frame_rows
+        ):
             results += frame.num_rows
             if self.way == "partials":
                 partials.add(frame)
@@ -54,12 +55,16 @@ def measured(name: str) -> dict[str, Any]:
     parts = [inputs(ROWS // BATCHES, keys, batch) for batch in range(BATCHES)]
     source = SourceInput(SCHEMA)
     strategy = "biclique" if name == "Q5" else "auto"
-    query = pipeline(asked, {"a": source, "b": source}, JoinOptions(units=UNITS, strategy=strategy))
+    stage, groups = pipeline(
+        asked, {"a": source, "b": source}, JoinOptions(units=UNITS, strategy=strategy)
+    ).stages
+    assert isinstance(stage, Stage)
+    assert isinstance(groups, GroupStage)
     found: dict[str, Any] = {way: [] for way in ("join alone", "results", "partials")}
     for _ in range(3):
         for way, runs in found.items():
-            sink = Sink(query, way)
-            runs.append({**played(query.last, parts, sink=sink), "on_mb": sink.sent / 1e6})
+            sink = Sink(stage, groups, way)
+            runs.append({**played(stage, parts, sink=sink), "on_mb": sink.sent / 1e6})
     return {
         way: {
             "rows_s": statistics.median(2 * ROWS / run["work_s"] for run in runs),

@@ -22,6 +22,7 @@ from joinlib.join.arrived import Blocks
 from joinlib.join.rows import Tuples
 from joinlib.join.unit import UnitJoin
 from joinlib.model.inputs import Group
+from joinlib.model.operator import Operator
 from joinlib.model.stage import Stage
 from joinlib.model.tuning import Tuning
 from joinlib.plan import JoinOptions, SourceInput, build
@@ -134,6 +135,7 @@ def played(
     """All batches through all units, their results into the sink."""
     tuning, folder = Tuning(), Path(tempfile.mkdtemp())
     root = layout(stage.tree, stage.inputs, stage.above, stage.index)
+    assert isinstance(root, Operator)
     sides = [s for op in root.operators() for s in op.sides]
     manifests = {u: empty(len(sides), 2).encode() for u in range(stage.units)}
     sent, results, slowest, work = 0, 0, [], 0.0

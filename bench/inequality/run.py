@@ -128,7 +128,7 @@ class OurRecent(Ours):
             self.part.insert([x[start : start + 1000], y[start : start + 1000]])
 
 
-SYSTEMS = {
+SYSTEMS: dict[str, tuple[Any, int]] = {  # and how many probes are enough
     "this index, sealed": (Ours, 1000),
     "this index, not sealed": (OurRecent, 1000),
     "nested loop, numba": (Nested, 1000),
@@ -187,7 +187,8 @@ def inserted(columns: Columns, sealed: bool) -> float:
     """Seconds to insert these rows into B+trees: below CSS-trees of as many rows, or alone."""
     rows = len(columns[0])
     below = columns if sealed else [column[:0] for column in columns]
-    trees = [Trees(*below, 2 * rows) for _ in range(4)]
+    x, y = below
+    trees = [Trees(x, y, 2 * rows) for _ in range(4)]
     return seconds(lambda: trees.pop().insert(*columns), 3)
 
 

@@ -10,6 +10,7 @@ import argparse
 import io
 from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -45,7 +46,7 @@ def messages(count: int) -> list[bytes]:
     """The rows of Avro's bench."""
     schema, found = fastavro.parse_schema(avro.SCHEMA), []
     for value in avro.messages(count):
-        row = fastavro.schemaless_reader(io.BytesIO(value[len(avro.HEAD) :]), schema, None)
+        row: Any = fastavro.schemaless_reader(io.BytesIO(value[len(avro.HEAD) :]), schema, None)
         row["at"] = round(row["at"].timestamp() * 1e6)
         found.append(HEAD + MESSAGE(**row).SerializeToString())
     return found

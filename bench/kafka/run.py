@@ -27,6 +27,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from joinlib.compiled import Compiled, compiled
 from joinlib.route.split import prepare, split
 from joinlib.source import admit, make, reader
+from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.consumer import consumer_settings
 from joinlib.spec import parse
 from tests.kafka.broker import Broker, running
@@ -56,7 +57,9 @@ PARTITIONS = 2
 
 def bare(servers: str, topic: str, format: str) -> dict[str, float]:
     """Messages a second of the client alone, with the settings that our reader gives it."""
-    consumer = Consumer(consumer_settings(_plan(servers, topic, format).source.sources[0].config.connection))
+    config = _plan(servers, topic, format).source.sources[0].config
+    assert isinstance(config, KafkaConfig)
+    consumer = Consumer(consumer_settings(config.spec))
     ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p))[1] for p in range(PARTITIONS)}
     count = size = 0
     started = time.perf_counter()

@@ -64,7 +64,7 @@ def unit(
 
 
 def _unit(arguments: tuple[Any, ...], gate: Any, queue: Any) -> None:
-    queue.put(unit(*arguments, gate))
+    queue.put(unit(*(*arguments, gate)))
 
 
 def speed_of(

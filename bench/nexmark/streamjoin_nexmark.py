@@ -60,8 +60,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def left(folder: Path, changing: bool) -> int:
     """Rows of the answer that a folder of results adds up to."""
     one = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END" if changing else "1"
-    rows = duckdb.sql(f"SELECT sum({one}) FROM read_parquet('{folder}/**/*.parquet')").fetchall()
-    return int(rows[0][0] or 0)
+    found = duckdb.sql(f"SELECT sum({one}) FROM read_parquet('{folder}/**/*.parquet')")
+    assert found is not None
+    return int(found.fetchall()[0][0] or 0)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """Each bench still runs, on data of seconds, and its tables are drawn: what it measures is no matter here."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,48 @@ def run(script: str, *options: str) -> str:
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+@pytest.mark.slow
+def test_what_benches_use_is_there(cache: Path) -> None:
+    """Most of them run for minutes, so nobody would see that the product has moved on. Each folder's scripts name each other."""
+    wrong = ("[attr-defined]", "[union-attr]", "[call-arg]", "[import-not-found]", "[syntax]")
+    options = [
+        "--config-file=",
+        "--ignore-missing-imports",
+        "--follow-imports=silent",
+        "--check-untyped-defs",
+    ]
+    found = []
+    for folder in sorted({script.parent for script in (ROOT / "bench").rglob("*.py")}):
+        scripts = [str(script) for script in sorted(folder.glob("*.py"))]
+        command = [
+            sys.executable,
+            "-m",
+            "mypy",
+            *options,
+            "--no-namespace-packages",
+            "--cache-dir",
+            str(cache),
+        ]
+        paths = os.pathsep.join(map(str, (folder, ROOT / "bench", ROOT, ROOT / "operator")))
+        done = subprocess.run(
+            [*command, *scripts],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "MYPYPATH": paths},
+        )
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+        found += [line for line in done.stdout.splitlines() if line.endswith(wrong)]
+    assert not found, "\n".join(found)
+
+
+@pytest.fixture
+def cache() -> Path:
+    """What mypy knows of the product is known to the next run."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "streamjoin" / "mypy-bench"
 
 
 @pytest.mark.slow

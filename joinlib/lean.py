@@ -1,8 +1,7 @@
 """Keeps pandas out of the memory of our own processes: 25 MB, and a third of a second of their start.
 
 Nothing here uses it, but pyarrow imports it at its first value, wherever it is installed, to know its objects. Where that
-fails it does not ask again. What really needs pandas imports it later as always: a user's own function in a worker, and
-PySpark where a query begins, so that only a process without a session is spared.
+fails it does not ask again. What really needs pandas imports it later as always, such as a user's own function in a worker.
 """
 
 import sys

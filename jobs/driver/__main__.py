@@ -1,5 +1,15 @@
-"""`python -m jobs.driver` is the command `streamjoin-driver`."""
+"""`streamjoin-driver`, and `python -m jobs.driver`."""
 
-from jobs.driver.driver import main
+from joinlib.lean import lean
 
-main()
+
+def main() -> None:
+    """Run the command line."""
+    lean()
+    from jobs.driver import driver  # it makes values of pyarrow while it is loaded
+
+    driver.main()
+
+
+if __name__ == "__main__":
+    main()

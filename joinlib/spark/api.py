@@ -31,6 +31,7 @@ from joinlib.sink.changelog import described
 from joinlib.sink.config import SinkConfig
 from joinlib.source import RowChanges
 from joinlib.spark.context import context
+from joinlib.spark.mapped import mapped
 from joinlib.spark.operator import results
 from joinlib.spark.session import default_partitions
 from joinlib.spec.changes import key_fault, op_fault
@@ -262,4 +263,4 @@ def _exchange(
         to = senders(pipeline, task.states, task.tuning, place.batch)
         yield from exchange_rows(rows(), [edge(pipeline, n, p, to[n], bits) for n, p in plans], start)
 
-    return columns.mapInArrow(split, from_arrow_schema(SCHEMA))
+    return mapped(columns, columns.columns, split, from_arrow_schema(SCHEMA))

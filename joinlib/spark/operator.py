@@ -7,7 +7,7 @@ and 3 ms per unit in each batch, to keep a few hundred bytes. An inner stage sen
 rows; the last operator emits receipts, or the rows themselves.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,11 +20,11 @@ from joinlib.engine import receipt
 from joinlib.engine.task import JoinTask
 from joinlib.engine.wire import SCHEMA
 from joinlib.spark.context import context
+from joinlib.spark.mapped import Batches, mapped
 
 if TYPE_CHECKING:
     from joinlib.engine.turn import Turn
 
-Batches = Iterator[pa.RecordBatch]
 Place = Callable[[DataFrame], DataFrame]  # adds the preferred executors of the partitions
 
 
@@ -39,14 +39,14 @@ def receipts(rows: DataFrame, task: JoinTask, partitions: int, place: Place = an
     `rows` holds the exchange rows of one batch.
     """
     arriving, last = _linked(rows, task, partitions, place)
-    return arriving.mapInArrow(partial(_receipts, last, partitions), from_arrow_schema(receipt.TOLD))
+    return _made(arriving, partial(_receipts, last, partitions), from_arrow_schema(receipt.TOLD))
 
 
 def results(rows: DataFrame, task: JoinTask, partitions: int, schema: StructType) -> DataFrame:
     """Return the results as rows of `schema`. `rows` is a stream of exchange rows."""
     arriving, (last,) = _linked(rows, task, partitions, anywhere)
     made = to_arrow_schema(schema, timezone="UTC")
-    return arriving.mapInArrow(partial(_results, last, partitions, made), schema)
+    return _made(arriving, partial(_results, last, partitions, made), schema)
 
 
 def _linked(
@@ -56,12 +56,16 @@ def _linked(
     *links, last = task.levels()
     for link in links:
         made = partial(_link, link, partitions)
-        rows = _exchanged(rows, partitions, place).mapInArrow(made, from_arrow_schema(SCHEMA))
+        rows = _made(_exchanged(rows, partitions, place), made, from_arrow_schema(SCHEMA))
     return _exchanged(rows, partitions, place), last
 
 
 def _exchanged(rows: DataFrame, partitions: int, place: Place) -> DataFrame:
     return place(rows.repartition(partitions, "slot"))
+
+
+def _made(rows: DataFrame, each: Callable[[Batches], Batches], schema: StructType) -> DataFrame:
+    return mapped(rows, SCHEMA.names, each, schema)
 
 
 def _turn(task: JoinTask, partitions: int) -> "Turn":

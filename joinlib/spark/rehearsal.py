@@ -8,11 +8,11 @@ meanwhile waits for none of them.
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from joinlib.spark.mapped import Batches, mapped
 from joinlib.spark.spread import located
 
 _PATIENCE_S = 60.0
@@ -65,10 +65,10 @@ def rehearse(spark: SparkSession, executors: Sequence[str], cores: int) -> None:
     slots = [executor for executor in executors for _ in range(cores)]
     place = located(slots)
     rows = spark.range(0, 8 * len(slots), 1, len(slots))
-    read = place(rows).mapInArrow(_load, rows.schema)
-    place(read.repartition(len(slots), "id")).mapInArrow(_load, rows.schema).collect()
+    read = mapped(place(rows), ["id"], _load, rows.schema)
+    mapped(place(read.repartition(len(slots), "id")), ["id"], _load, rows.schema).collect()
 
 
-def _load(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _load(batches: Batches) -> Batches:
     """Pass the batches on; by then the worker has loaded what later tasks need."""
     return batches

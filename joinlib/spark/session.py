@@ -8,19 +8,21 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from py4j.protocol import ERROR, Py4JNetworkError
+import numpy as np
+from py4j.protocol import ERROR, INPUT_CONVERTER, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 from joinlib.checkpoint import batches
 from joinlib.spark import trust
 from joinlib.spark.boot import archive, home, jar, prefork
+from joinlib.spark.mapped import Batches, mapped
 
 # Only the C1 compiler: rows never pass through the JVM, so fast code does not pay for the CPU that C2 takes. For the
 # same reason the heap begins small, and grows where it must: by default what batches leave behind fills some 500 MB before
@@ -119,6 +121,7 @@ def start(cores: int, conf: Mapping[str, str] | None = None, *, synced: bool = F
     }
     os.environ["PYSPARK_PYTHON"] = python = _python(chosen)
     chosen |= _sockets(python)
+    _convert_simply()
     builder = SparkSession.builder
     for key, value in {**chosen, **trust.secret(chosen)}.items():
         builder = builder.config(key, value)
@@ -146,6 +149,19 @@ def _notice_its_end(gateway: Any) -> None:
         return answer
 
     client.send_command = sent
+
+
+def _convert_simply() -> None:
+    """Let what is sent to the JVM be asked for its type only.
+
+    To see whether there is NumPy, whose arrays are converted, PySpark loads what its own tests need, pandas with it: a third
+    of a second of a session's start.
+    """
+    for converter in INPUT_CONVERTER:
+        if isinstance(converter, NumpyScalarConverter):
+            converter.can_convert = lambda obj: isinstance(obj, np.generic)  # type: ignore[method-assign]
+        elif isinstance(converter, NumpyArrayConverter):
+            converter.can_convert = lambda obj: isinstance(obj, np.ndarray) and obj.ndim == 1  # type: ignore[method-assign]
 
 
 def _remember(jvm: Any) -> None:
@@ -243,7 +259,7 @@ def warm_workers(spark: SparkSession, cores: int) -> None:
     def run() -> None:
         with contextlib.suppress(Exception):  # it only saves time, and the session may end first
             rows = spark.range(0, cores, 1, cores)
-            rows.mapInArrow(_same, rows.schema).collect()
+            mapped(rows, ["id"], _same, rows.schema).collect()
 
     threading.Thread(target=run, daemon=True).start()
 
@@ -255,7 +271,7 @@ def end_planners(spark: SparkSession) -> None:
         jar.known(spark._jvm, "Workers").once()
 
 
-def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _same(batches: Batches) -> Batches:
     return batches
 
 

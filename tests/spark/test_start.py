@@ -22,6 +22,13 @@ from tests.spark.trial import Trial, until
 pytestmark = pytest.mark.spark
 
 SQL = "SELECT x.v, count(*) FROM (SELECT a.k, b.v FROM a JOIN b ON a.k = b.k) x JOIN b ON x.v = b.v GROUP BY x.v"
+PROGRAM = """
+from joinlib.lean import lean
+lean()
+import json, sys
+from tests.spark.faults.run import Order, main
+main(Order(**json.loads(sys.argv[1])))
+print("with" if "pandas" in sys.modules else "without", "pandas")"""
 SLOW = {
     "org.apache.spark.sql.ml.InternalFunctionRegistration": "MLlib's functions, made by Scala's reflection",
     "scala.reflect.runtime.JavaUniverse": "Scala's reflection",
@@ -43,12 +50,14 @@ def test_the_first_batch_waits_for_nothing_that_it_does_not_need(tmp_path: Path)
     (tmp_path / "spec.yaml").write_bytes(orjson.dumps({**HEAD, "spec": spec}))
     order = json.dumps({"spec": str(tmp_path / "spec.yaml"), "tuning": {}})
     loaded = tmp_path / "loaded"
-    subprocess.run(
-        [sys.executable, "-m", "tests.spark.faults.run", order],
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, order],
         env={**os.environ, "JDK_JAVA_OPTIONS": f"-Xlog:class+load:file={loaded}"},
         check=True,
         capture_output=True,
+        text=True,
     )
+    assert run.stdout.splitlines()[-1] == "without pandas"
     names = {line.split("] ")[-1].split()[0] for line in loaded.read_text().splitlines() if "source:" in line}
     assert "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution" in names
     assert {what for name, what in SLOW.items() if name in names} == set()

@@ -66,6 +66,12 @@ def test_what_every_worker_warms_up() -> None:
 LEAN = "from joinlib.lean import lean; lean(); "
 
 
+DRIVER = """
+import sys
+from jobs.driver.__main__ import main
+sys.argv = ["streamjoin-driver"]
+try: main()
+except SystemExit: pass"""
 COMMAND = """
 import sys
 from jobs.cli.commands import main
@@ -75,9 +81,9 @@ except SystemExit: pass"""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [WARM, COMMAND])
-def test_workers_and_commands_without_spark_load_no_pandas(program: str) -> None:
-    """Pyarrow would load it at its first value."""
+@pytest.mark.parametrize("program", [WARM, COMMAND, DRIVER])
+def test_workers_and_commands_load_no_pandas(program: str) -> None:
+    """Pyarrow would load it at its first value. With Spark they do not either: `tests/spark/test_start.py`."""
     assert loaded(f"{program}; import pyarrow as pa; pa.array([None, 1])", {"pandas"}) == []
 
 

@@ -14,6 +14,8 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from joinlib.errors import StreamJoinError
+
 if TYPE_CHECKING:
     from joinlib.direct.servers import ServerProcess
     from joinlib.engine.partition import Sent
@@ -37,6 +39,7 @@ class BatchReading:
         self.start, self.end, self.partitions, self.parts, self.whole = start, end, partitions, parts, whole
         self.left = deque(range(len(parts)))
         self.sent: dict[int, Sent] = {}
+        self.error: StreamJoinError | None = None  # of a part that could not be read
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -60,6 +63,7 @@ class ReadAhead:
         self._batches: deque[BatchReading] = deque()
         self._busy: dict[ServerProcess, tuple[BatchReading, int]] = {}
         self._own: list[ServerProcess] = []  # processes that only read
+        self._failed: set[ServerProcess] = set()  # those that may have ended
 
     @property
     def processes(self) -> "Sequence[ServerProcess]":
@@ -96,14 +100,14 @@ class ReadAhead:
             self._read(server, first)
 
     def heard(self, servers: "Iterable[ServerProcess]") -> None:
-        """Take what processes have read.
-
-        Raises:
-            ServerGone: It cannot be read, or a process has ended.
-        """
+        """Take what processes have read. What cannot be read is told when its batch begins, and not by one before it."""
         for server in servers:
             reading, at = self._busy.pop(server)
-            reading.sent[at] = server.answer()
+            try:
+                reading.sent[at] = server.answer()
+            except StreamJoinError as error:
+                reading.error = error
+                self._failed.add(server)
         self._go_on()
 
     def take(self, servers: "Sequence[ServerProcess]") -> "list[Sent]":
@@ -114,6 +118,8 @@ class ReadAhead:
         """
         first = self._batches[0]
         while first.missing:
+            if first.error is not None:
+                raise first.error
             for server in servers:
                 self.offer(server)
             self.heard(_ready(self._busy))
@@ -139,7 +145,7 @@ class ReadAhead:
 
     def _idle(self) -> "ServerProcess | None":
         for server in self._own:
-            if server not in self._busy:
+            if server not in self._busy and server not in self._failed:
                 return server
         if len(self._own) == self._cores:
             return None

@@ -16,7 +16,7 @@ import typer
 from jobs.terminal import say
 from jobs.usage import Usage
 from joinlib.errors import StreamJoinError, exit_code
-from joinlib.lean import lean
+from joinlib.lean import lean, loading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -263,14 +263,16 @@ def run(
     from joinlib.spark.boot import archive, prefork
 
     prefork.begin()  # while it loads what tasks run, this process loads the planner
-    from jobs.cli.logs import aside
-    from joinlib.registered import load
-    from joinlib.spec import telling_of
+    with loading():
+        from jobs.cli.logs import aside
+        from joinlib.registered import load
+        from joinlib.spec import telling_of
 
     document, settings = load(file), dict(map(_setting, conf or []))
     log = document.spec.checkpoint.folder / "logs" / "spark.log"
     with aside(log) as terminal, telling_of(file):
-        from jobs.cli.run import Options, run
+        with loading():
+            from jobs.cli.run import Options, run
 
         used_spark = run(document, Options(until_done, cores, settings, plain, page), terminal, log)
     if used_spark:

@@ -1,12 +1,13 @@
 """`streamjoin-driver`, and `python -m jobs.driver`."""
 
-from joinlib.lean import lean
+from joinlib.lean import lean, loading
 
 
 def main() -> None:
     """Run the command line."""
     lean()
-    from jobs.driver import driver  # it makes values of pyarrow while it is loaded
+    with loading():
+        from jobs.driver import driver  # it makes values of pyarrow while it is loaded
 
     driver.main()
 

@@ -29,7 +29,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from joinlib.lean import lean
+from joinlib.lean import lean, loading
 from joinlib.spark.boot import stub
 
 _LONGEST = 100  # bytes in the address of a Unix socket
@@ -195,12 +195,13 @@ def _run(command: list[str], environment: dict[str, str], folder: str) -> int:
 def main(folder: Path) -> None:
     try:
         prefork = Prefork(folder / "prefork")
-        lean()
-        from joinlib.spark.boot.daemon import warm_up
+        with loading():
+            lean()
+            from joinlib.spark.boot.daemon import warm_up
 
-        for role in _ROLES:
-            importlib.import_module(role)
-        warm_up()
+            for role in _ROLES:
+                importlib.import_module(role)
+            warm_up()
         prefork.serve()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

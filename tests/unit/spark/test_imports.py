@@ -87,6 +87,20 @@ def test_workers_and_commands_load_no_pandas(program: str) -> None:
     assert loaded(f"{program}; import pyarrow as pa; pa.array([None, 1])", {"pandas"}) == []
 
 
+@pytest.mark.slow
+def test_nobody_looks_for_garbage_while_workers_warm_up() -> None:
+    """There is next to none; afterwards it is looked for, but not among what was loaded."""
+    counted = "; import gc; print(sum(s['collections'] for s in gc.get_stats()), len(gc.get_objects()), gc.isenabled())"
+    found = [
+        printed(f"from joinlib.spark.boot.daemon import warm_up{more}{counted}")
+        for more in ("", "; warm_up()")
+    ]
+    (before, _, _), (after, left, enabled) = (line.split() for line in found)
+    assert int(after) - int(before) < 10
+    assert int(left) < 10_000
+    assert enabled == "True"
+
+
 def test_who_wants_pandas_has_it() -> None:
     """Such as a function of a user's in a worker; afterwards pyarrow knows it, too."""
     wants = "import pyarrow as pa; assert pa.table({'a': [1]}).to_pandas().a[0] == 1"
@@ -102,6 +116,8 @@ def deferred(file: Path) -> set[str]:
 
 def loaded(program: str, modules: set[str]) -> list[str]:
     """Which of the modules a program loads."""
-    tell = f"{program}; import sys; print(*sorted({modules!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", tell], capture_output=True, text=True, check=True)
-    return done.stdout.split()
+    return printed(f"{program}; import sys; print(*sorted({modules!r} & set(sys.modules)))").split()
+
+
+def printed(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

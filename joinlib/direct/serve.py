@@ -78,11 +78,10 @@ class Server:
         free = self._composer.free
         if not (free or read) or (end := self.next(start, done)) is None or json.loads(end)["small"]:
             return None
-        cut, whole = (
-            self.parts(start, end),
-            self._composer.parts(json.loads(start), json.loads(end), whole=True),
-        )
-        return (end, whole, True) if free and 2 * len(whole) < len(cut) else (end, cut, False)
+        cut = whole = self.parts(start, end)
+        if free:
+            whole = self._composer.parts(json.loads(start), json.loads(end), whole=True)
+        return (end, whole, True) if 2 * len(whole) < len(cut) else (end, cut, False)
 
     def parts(self, start: str, end: str) -> list[MapInput]:
         """Return what each process reads of a batch."""

@@ -121,12 +121,12 @@ class Servers:
     def __init__(
         self, python: Sequence[str], source: SourceTask, join: JoinTask, *, until_done: bool
     ) -> None:
-        self._python, self._levels, self._exchange = python, len(join.pipeline.levels), join.exchange
-        self._settings = {"source": source, "join": join, "until_done": until_done}
+        self._levels, self._exchange = len(join.pipeline.levels), join.exchange
+        self._begin = partial(ServerProcess, python, source=source, join=join, until_done=until_done)
         shutil.rmtree(join.exchange, ignore_errors=True)  # what a run has left there that was killed
         join.exchange.mkdir(parents=True)
-        self._all = [ServerProcess(python, **self._settings)]
-        self._ahead = ReadAhead(partial(ServerProcess, python, **self._settings), source.tasks)
+        self._all = [self._begin()]
+        self._ahead = ReadAhead(self._begin, source.tasks)
 
     def initial(self) -> str:
         """Return where the first of all batches begins.
@@ -165,7 +165,7 @@ class Servers:
             end: Where it ends.
             batch: Its number.
             partitions: How many it has, if it is not small.
-            ahead: Whether whoever has nothing more to do reads the next batch.
+            ahead: Whether what follows is read meanwhile.
 
         Raises:
             ServerGone: A task has raised, or its process has ended.
@@ -218,7 +218,7 @@ class Servers:
     def _first(self, count: int) -> "list[ServerProcess]":
         """Return so many processes. Whoever is there goes on with its units."""
         while len(self._all) < count:
-            self._all.append(ServerProcess(self._python, **self._settings))
+            self._all.append(self._begin())
         return self._all[:count]
 
     def _each(

@@ -1,14 +1,11 @@
 """A run that is behind is killed at random moments, with the next batch read ahead: from topic to topic, each result once.
 
-STREAMJOIN_FAULT_ROUNDS: how many kills (3 unless told); STREAMJOIN_FAULT_SEED: when.
+STREAMJOIN_FAULT_SEED: when.
 """
 
 import json
-import os
 import random
-import time
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
@@ -17,24 +14,14 @@ import pytest
 from joinlib.model.tuning import Tuning
 from tests.kafka.broker import Broker
 from tests.kafka.topics import spread
+from tests.spark.faults.backlog import Backlog
 from tests.spark.faults.drawn import SEED
-from tests.spark.faults.flowing import Flowing
-from tests.spark.faults.scenario import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-ROUNDS = int(os.environ.get("STREAMJOIN_FAULT_ROUNDS", "3"))
 BATCH = Tuning.small_rows + 2000  # rows: a smaller one is a single task, and nothing is read ahead
 ROWS = 16 * BATCH  # of each input
 FEW = 4  # of so many rows one meets another
 INPUTS = "orders", "payments"
-
-
-@dataclass
-class Backlog(Flowing):
-    """A job whose inputs have come long before it began."""
-
-    folder: Path
-    runs: list[Run] = field(default_factory=list)
 
 
 def spec(broker: Broker, results: str) -> str:
@@ -62,19 +49,6 @@ def test_each_result_once_while_the_next_batch_is_read(own_broker: Broker, tmp_p
         spread(own_broker, name, messages, 3, seed=factor)
     results = own_broker.topic("results", 2)
     (tmp_path / "spec.yaml").write_text(spec(own_broker, results))
-    job, died = Backlog(tmp_path), Counter[str]()
-    try:
-        for victim in (*["driver"] * (ROUNDS - 1), "server"):
-            run = job.begin("--until-done")
-            job.until_it_flows(run, batch=job.begun + 2)  # during a run's first none is read ahead
-            time.sleep(draw.uniform(0, 0.1))
-            died[victim] += run.kill(victim)  # type: ignore[arg-type]
-            if victim == "driver":
-                run.end()
-        assert run.end() == 0, run._last_words()
-    finally:
-        job.close()
+    Backlog(tmp_path).suffer(draw)
     found = Counter(tuple(orjson.loads(seen.value or b"").values()) for seen in own_broker.read(results))
-    print(f"{job.begun + 1} batches, killed: {died}")
-    assert died["driver"]
     assert found == Counter((k * FEW, k * FEW, k) for k in range(ROWS // FEW))

@@ -201,7 +201,7 @@ def main(folder: Path) -> None:
 
             for role in _ROLES:
                 importlib.import_module(role)
-            warm_up()
+        warm_up()
         prefork.serve()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

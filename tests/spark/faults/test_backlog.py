@@ -1,14 +1,11 @@
 """A run that is behind is killed at random moments, with several batches read ahead as a whole: files to files, exact.
 
-STREAMJOIN_FAULT_ROUNDS: how many kills (3 unless told); STREAMJOIN_FAULT_SEED: when.
+STREAMJOIN_FAULT_SEED: when.
 """
 
 import json
-import os
 import random
-import time
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,28 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from joinlib.model.tuning import Tuning
-from tests.spark.faults import processes
+from tests.spark.faults.backlog import Backlog
 from tests.spark.faults.drawn import SEED
-from tests.spark.faults.flowing import Flowing
-from tests.spark.faults.scenario import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-ROUNDS = int(os.environ.get("STREAMJOIN_FAULT_ROUNDS", "3"))
 BATCH = Tuning.small_rows + 2000  # rows of a file: one row group, of which each process would decode all
 FILES = 24
 FAR = 3  # a row meets the one whose number is so many times its own
 CORES = 4  # as if there were so many: fewer read each row group all together
 
 
-@dataclass
-class Backlog(Flowing):
-    """A job whose files have come long before it began."""
-
-    folder: Path
-    runs: list[Run] = field(default_factory=list)
-    program = f"import os; os.sched_getaffinity = lambda _: range({CORES}); {Flowing.program}"
-
-
+PROGRAM = f"import os; os.sched_getaffinity = lambda _: range({CORES}); {Backlog.program}"
 SPEC = {
     "apiVersion": "streamjoin.dev/v1alpha1",
     "kind": "StreamJoin",
@@ -64,22 +50,8 @@ def test_each_result_once_while_several_batches_are_read(tmp_path: Path) -> None
         table = pa.table({"k": keys, "met": [k * FAR for k in keys]})
         pq.write_table(table, tmp_path / "rows" / f"{number:04}.parquet")
     (tmp_path / "spec.yaml").write_text(json.dumps(SPEC))
-    job, died, most = Backlog(tmp_path), Counter[str](), 0
-    try:
-        for victim in (*["driver"] * (ROUNDS - 1), "server"):
-            run = job.begin("--until-done")
-            job.until_it_flows(run, batch=job.begun + 2)  # during a run's first none is read ahead
-            time.sleep(draw.uniform(0, 0.1))
-            most = max(most, len(processes.of_kind(run.session, "server")))
-            died[victim] += run.kill(victim)  # type: ignore[arg-type]
-            if victim == "driver":
-                run.end()
-        assert run.end() == 0, run._last_words()
-    finally:
-        job.close()
-    print(f"{job.begun + 1} batches, killed: {died}")
+    most = Backlog(tmp_path, program=PROGRAM).suffer(draw)
     assert most > CORES, "some processes only read"
-    assert died["driver"]
     table, rows = pq.read_table(tmp_path / "out", columns=["a", "b"]), FILES * BATCH
     found = Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
     assert found == Counter((k, k * FAR) for k in range(-(-rows // FAR)))

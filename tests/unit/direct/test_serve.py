@@ -103,15 +103,9 @@ def test_a_batch_is_read_while_the_one_before_is_joined(plan: Compiled, tmp_path
     """It is the batch that would have come. One that is small, or goes to other partitions, is read anew."""
     pour(tmp_path, 0, 60, "a", "b")
     pour(tmp_path, 1, SMALL // 2, "b")
-    plan = replace(plan, source=replace(plan.source, max_rows=30))
-    apart, there_then = ran(plan, ahead=False)
-    assert not any(there_then)
-    plan.join.forget_local()
-    shutil.rmtree(plan.checkpoint)
-    overlapped, there_now = ran(plan, ahead=True)
-    assert overlapped == apart
-    assert there_now == [False, True, True, True, False]
-    assert [small for _, small, _ in apart] == [False] * 4 + [True]
+    found, there = both_ways(replace(plan, source=replace(plan.source, max_rows=30)))
+    assert there == [False, True, True, True, False]
+    assert [small for _, small, _ in found] == [False] * 4 + [True]
 
 
 @pytest.mark.slow
@@ -119,14 +113,8 @@ def test_several_batches_are_read_whole(plan: Compiled, tmp_path: Path) -> None:
     """Where a row group would be decoded by each process that reads a part of it, others read several batches meanwhile."""
     for file in range(6):
         pour(tmp_path, file, 30, "a", "b", group=30)
-    plan = few_of(plan, max_rows=60, tasks=5)
-    apart, there_then = ran(plan, ahead=False)
-    assert not any(there_then)
-    plan.join.forget_local()
-    shutil.rmtree(plan.checkpoint)
-    overlapped, there_now = ran(plan, ahead=True)
-    assert overlapped == apart
-    assert there_now == [False, *[True] * 5]
+    _, there = both_ways(few_of(plan, max_rows=60, tasks=5))
+    assert there == [False, *[True] * 5]
 
 
 def few_of(plan: Compiled, **source: int) -> Compiled:
@@ -180,6 +168,17 @@ def test_slices_of_a_row_group_are_read_together(
 Ran = tuple[
     dict[str, int], bool, list[tuple[int, int]]
 ]  # where a batch ends, whether it is small, rows of each unit
+
+
+def both_ways(plan: Compiled) -> tuple[list[Ran], list[bool]]:
+    """Each batch, which is the same whether what follows is read ahead or not; and whether any of it was."""
+    apart, there_then = ran(plan, ahead=False)
+    assert not any(there_then)
+    plan.join.forget_local()
+    shutil.rmtree(plan.checkpoint)
+    overlapped, there_now = ran(plan, ahead=True)
+    assert overlapped == apart
+    return overlapped, there_now
 
 
 def ran(plan: Compiled, *, ahead: bool) -> tuple[list[Ran], list[bool]]:

@@ -99,6 +99,19 @@ def warm_windows() -> None:
     families(over)[0].kept(rows.append_column("$weight", pa.array([1, 1])))
 
 
+def warm_kafka() -> None:
+    """Compile the kernels that take messages from a client."""
+    from joinlib.source.kafka import kernel
+    from joinlib.source.payloads import Payloads
+
+    none, room = np.empty(0, np.int64), np.empty(3, np.int64)
+    kernel.opened(none, 0, room, np.empty((0, kernel.FIELDS), np.int64))
+    kernel.counted(none, 0, 0, room, none, none)
+    kernel.listed(none, none, 0, room, np.empty((0, 4), np.int64))
+    kernel.released(none, 0)
+    Payloads.copied(none, none).column()
+
+
 def warm_avro() -> None:
     """Compile the kernels that read Avro."""
     from joinlib.source.avro.columns import AvroRows
@@ -126,5 +139,6 @@ if __name__ == "__main__":
     warm()
     warm_inequalities()
     warm_windows()
+    warm_kafka()
     warm_avro()
     warm_protobuf()

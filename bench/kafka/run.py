@@ -3,9 +3,9 @@
     PYTHONPATH=. .venv/bin/python bench/kafka/run.py [--messages 1000000] [--backlog 10000000] [--repetitions 3]
 
 Every figure comes from a process of its own: `bare` takes messages from confluent-kafka and looks at each
-value; `blocks` does all that a map task does (decode, prepare, hash, split) but for Spark. One task each, so
-one Python thread and the client's own threads. `backlog` reads a long topic batch after batch and says what
-memory that takes.
+value; `columns` takes them by our own client, their values, keys, times and offsets in arrays; `blocks` does all
+that a map task does (decode, prepare, hash, split) but for Spark. One task each, so one Python thread and the
+client's own threads. `backlog` reads a long topic batch after batch and says what memory that takes.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from joinlib.compiled import Compiled, compiled
 from joinlib.route.split import prepare, split
 from joinlib.source import admit, make, reader
+from joinlib.source.kafka.client import MOST, Client
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.consumer import consumer_settings
 from joinlib.spec import parse
@@ -61,15 +62,39 @@ def bare(servers: str, topic: str, format: str) -> dict[str, float]:
     assert isinstance(config, KafkaConfig)
     consumer = Consumer(consumer_settings(config.spec))
     ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p))[1] for p in range(PARTITIONS)}
+    consumer.assign([TopicPartition(topic, 0, ends[0])])
+    consumer.consume(1, 0.5)  # warm: connection
     count = size = 0
     started = time.perf_counter()
     for partition, end in ends.items():
         consumer.assign([TopicPartition(topic, partition, 0)])
         at = 0
         while at < end:
-            found = [m for m in consumer.consume(10_000, 1.0) if m.error() is None]
+            found = [m for m in consumer.consume(min(10_000, end - at), 1.0) if m.error() is None]
             size += sum(len(m.value()) for m in found)
             at += len(found)
+        count += at
+    return {"messages": count, "bytes": size, "seconds": time.perf_counter() - started}
+
+
+def columns(servers: str, topic: str, format: str) -> dict[str, float]:
+    """The same by our own client."""
+    config = _plan(servers, topic, format).source.sources[0].config
+    assert isinstance(config, KafkaConfig)
+    client = Client(consumer_settings(config.spec), print)
+    ends = {p: client.reach((topic, p), 10)[1] for p in range(PARTITIONS)}
+    client.assign({(topic, 0): ends[0]})
+    client.fetched(1, 0.5, False)  # warm: kernels, connection
+    count = size = 0
+    started = time.perf_counter()
+    for partition, end in ends.items():
+        client.assign({(topic, partition): 0})
+        at = 0
+        while at < end:
+            for found in client.fetched(min(MOST, end - at), 1.0, False):
+                if found.messages is not None:
+                    size += int(found.messages.values.sizes.sum())
+                    at += len(found.messages)
         count += at
     return {"messages": count, "bytes": size, "seconds": time.perf_counter() - started}
 
@@ -116,7 +141,7 @@ def _plan(servers: str, topic: str, format: str) -> Compiled:
     return compiled(parse(text, "bench.yaml", Path.cwd()), 1)
 
 
-MEASURES: dict[str, Callable[..., dict[str, float]]] = {"bare": bare, "blocks": blocks}
+MEASURES: dict[str, Callable[..., dict[str, float]]] = {"bare": bare, "columns": columns, "blocks": blocks}
 
 
 # --- topics -------------------------------------------------------------------------------------------------
@@ -220,9 +245,10 @@ def main() -> None:
         fill(broker, "arrow", "arrow", 10 * asked.messages)
         for _ in range(asked.repetitions):
             for format in ("json", "arrow"):
-                found = measured("bare", broker, format, format)
-                rate = found["messages"] / found["seconds"]
-                results.setdefault(f"{format}: bare consumer", []).append(rate)
+                for measure, shown in (("bare", "bare consumer"), ("columns", "our client, in columns")):
+                    found = measured(measure, broker, format, format)
+                    rate = found["messages"] / found["seconds"]
+                    results.setdefault(f"{format}: {shown}", []).append(rate)
                 found = measured("blocks", broker, format, format)
                 rate = found["rows"] / found["seconds"]
                 results.setdefault(f"{format}: rows to routed blocks", []).append(rate)

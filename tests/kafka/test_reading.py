@@ -246,18 +246,14 @@ def test_messages_that_only_seemed_gone(broker: Broker, mode: str) -> None:
     topic = broker.topic(f"seemed-gone-{mode}")
     broker.send(topic, objects(0))
     shared = SharedConsumer(configs.topics("i", broker.servers, topic).spec.connection)
-    real = shared.consumer
+    real = shared.client.reach
 
-    class Late:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(real, name)
+    def late(*asked: Any) -> tuple[int, int]:
+        broker.send(topic, objects(1, 2, 3, 4))
+        return real(*asked)
 
-        def get_watermark_offsets(self, *asked: Any) -> tuple[int, int]:
-            broker.send(topic, objects(1, 2, 3, 4))
-            return real.get_watermark_offsets(*asked)
-
-    shared.consumer = Late()  # type: ignore[assignment]
-    found = [m.value() for part in shared.messages(topic, 0, 2, 4, mode == "reset") for m in part]
+    shared.client.reach = late  # type: ignore[method-assign]
+    found = [m.value for part in shared.messages((topic, 0), 2, 4, mode == "reset", False) for m in part]
     assert found == objects(2, 3)
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from joinlib.source.avro import kernel as k
 from joinlib.source.avro.program import Program
 from joinlib.source.cells.arrow import ColumnCells, Malformed
+from joinlib.source.payloads import Payloads
 
 _WHY = {
     k.MALFORMED: "is not what its schema says: cut off, or longer, or written by another schema",
@@ -22,15 +23,18 @@ class AvroRows:
         self._program, self._names = program, tuple(names)
         self._items = [1.0] * program.levels  # items of each level for a message
 
-    def table(self, values: Sequence[bytes], header: int = 0) -> pa.Table:
-        """Return the rows of messages, whose first bytes (`header`) are not read.
+    def table(self, values: Sequence[bytes | None], header: int = 0) -> pa.Table:
+        """Return the rows of messages, none of which is missing; their first bytes (`header`) are not read.
 
         Raises:
             Malformed: One cannot be read.
         """
-        program, raw = self._program, np.frombuffer(b"".join((self._program.constants, *values)), np.uint8)
-        ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values))) + len(program.constants)
-        starts = np.concatenate(([len(program.constants)], ends[:-1])) + header
+        program, bodies = self._program, Payloads.of(values)
+        data, starts = bodies.within
+        raw = np.concatenate((np.frombuffer(program.constants, np.uint8), data))
+        starts = starts + len(program.constants)
+        ends = starts + bodies.sizes
+        starts += header
         while True:
             made = ColumnCells(raw, program.slots, [int(len(values) * items) + 1 for items in self._items])
             word, _, level = k.read(

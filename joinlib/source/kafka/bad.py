@@ -1,6 +1,8 @@
 """Messages that cannot be rows."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from joinlib.source.kafka.messages import Message
 
 
 class Bad(Exception):
@@ -10,5 +12,5 @@ class Bad(Exception):
 class BadMessage(NamedTuple):
     """A message and why it cannot be decoded."""
 
-    message: Any
+    message: Message
     reason: str

@@ -35,7 +35,7 @@ _STRANGE = (
 class MessageReader(Protocol):
     """Reads messages of one schema."""
 
-    def table(self, values: Sequence[bytes], header: int = 0) -> pa.Table: ...
+    def table(self, values: Sequence[bytes | None], header: int = 0) -> pa.Table: ...
 
 
 class Codec(Protocol):

@@ -26,6 +26,7 @@ import pyarrow as pa
 from joinlib.source.changes import Weights
 from joinlib.source.kafka.bad import Bad
 from joinlib.source.kafka.encodings import Told, column, placeholders, told
+from joinlib.source.payloads import Payloads
 
 if TYPE_CHECKING:
     from joinlib.spec.inputs import Debezium
@@ -77,16 +78,16 @@ class Envelopes:
     _key_schema: Any = field(default=None, init=False)  # the same, of messages' keys
     _key_types: Told | None = field(default=None, init=False)
 
-    def decode(self, messages: Sequence[Any]) -> Changed:
-        """Return the rows of messages, in order.
+    def decode(self, values: Payloads, keys: Payloads) -> Changed:
+        """Return the rows of messages, given their values and keys, in order.
 
         Raises:
             Bad: A message is no envelope, or a value does not fit its column.
         """
         found: list[_Row] = []
         counts = []
-        for message in messages:
-            rows = self._rows(message)
+        for value, key in zip(values, keys, strict=True):
+            rows = self._rows(value, key)
             if found and rows and found[-1][:2] == rows[0][:2] and rows[0].weight < 0:
                 rows = []  # the tombstone behind a d
             found += rows
@@ -94,16 +95,15 @@ class Envelopes:
         rows, masks = self._table(found)
         return Changed(rows, counts, np.array([r.weight for r in found], np.int64), masks)
 
-    def _rows(self, message: Any) -> list[_Row]:
-        value = message.value()
+    def _rows(self, value: bytes | None, key: bytes | None) -> list[_Row]:
         payload, types = self._opened(value) if value is not None else (None, None)
         if payload is None:
-            return self._deleted_by_key(message)
+            return self._deleted_by_key(key)
         op = payload.get("op")
         if op in ("c", "u", "r"):
             return self._came(payload, types)
         if op == "d":
-            return self._went(payload, types) or self._deleted_by_key(message) or self._no_key(payload)
+            return self._went(payload, types) or self._deleted_by_key(key) or self._no_key(payload)
         if op == "m" or (op is None and payload.get("status") in ("BEGIN", "END") and "id" in payload):
             return []
         if op == "t":
@@ -126,10 +126,10 @@ class Envelopes:
             return []
         return [_Row(-1, {n: before[n] for n in self.key}, types)]
 
-    def _deleted_by_key(self, message: Any) -> list[_Row]:
+    def _deleted_by_key(self, text: bytes | None) -> list[_Row]:
         """Return the deletion of the message's key, if that has all columns of the table's."""
         try:
-            key = orjson.loads(message.key() or b"null")
+            key = orjson.loads(text or b"null")
         except orjson.JSONDecodeError:
             return []
         types = None

@@ -5,10 +5,10 @@ once. A cheap check first makes sure that each value is a row of its own, becaus
 messages would parse too. If something does not parse, halving finds the bad messages.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +20,16 @@ from joinlib.source.kafka.bad import Bad, BadMessage
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.debezium import Envelopes
 from joinlib.source.kafka.keys import FramedKeys, key_columns
+from joinlib.source.kafka.messages import HEADERS, Message, Messages
 from joinlib.source.kafka.registry import KEYS, reader_of
 from joinlib.source.parse import PARSE_ERRORS, CsvFormat, csv_table, json_table, reason
+from joinlib.source.payloads import Payloads
 from joinlib.spec.kafka import About
 
 if TYPE_CHECKING:
     from joinlib.source.kafka.framed import Framed
 
 PLACE = "value"
-Values = Sequence[bytes]
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,17 @@ class Decoder:
     schema: pa.Schema  # as declared
     columns: tuple[str, ...]  # the columns to return
 
-    def decode(self, messages: Sequence[Any]) -> tuple[pa.RecordBatch | None, list[BadMessage]]:
+    def decode(self, messages: Messages) -> tuple[pa.RecordBatch | None, list[BadMessage]]:
         """Return the rows of messages, in order, and the messages that cannot be decoded.
 
         A message without a value is no row, unless it deletes a key.
         """
-        values = [m.value() for m in messages]
-        if None in values and not self._by_key:
-            return self.decode([m for m, v in zip(messages, values, strict=True) if v is not None])
-        if not values:
+        if not (self._by_key or (there := messages.values.there).all()):
+            messages = messages.take(there)
+        if not len(messages):
             return None, []
         try:
-            return self._decoded(messages, values), []
+            return self._decoded(messages), []
         except (Bad, InputError, RecursionError, *PARSE_ERRORS) as e:
             if len(messages) == 1:
                 return None, [BadMessage(messages[0], self._why(messages[0], e))]
@@ -59,52 +59,48 @@ class Decoder:
         batches = [batch for batch, _ in parts if batch is not None]
         return pa.concat_batches(batches) if batches else None, [bad for _, found in parts for bad in found]
 
-    def _decoded(self, messages: Sequence[Any], values: Sequence[bytes | None]) -> pa.RecordBatch:
+    def _decoded(self, messages: Messages) -> pa.RecordBatch:
         how = self.config.changes
         if how is None:
-            return fitted(
-                PLACE, self._batch(messages, *self._parse([v for v in values if v is not None])), self._wanted
-            )
+            return fitted(PLACE, self._batch(messages, *self._parse(messages.values)), self._wanted)
         if self._envelopes is not None:
-            found = self._envelopes.decode(messages)
+            found = self._envelopes.decode(messages.values, messages.keys)
             rows = self._read(messages, found.rows, found.counts)
             return how.settled(PLACE, rows, found.weights, self._wanted, found.masks)
-        if None not in values:
-            rows, counts = self._parse([v for v in values if v is not None])
-            return how.changed(PLACE, self._read(messages, rows, counts), self._wanted)
-        return self._with_deletions(how, messages, values)
+        if messages.values.there.all():
+            return how.changed(PLACE, self._read(messages, *self._parse(messages.values)), self._wanted)
+        return self._with_deletions(how, messages)
 
-    def _with_deletions(
-        self, how: RowChanges, messages: Sequence[Any], values: Sequence[bytes | None]
-    ) -> pa.RecordBatch:
+    def _with_deletions(self, how: RowChanges, messages: Messages) -> pa.RecordBatch:
         """Return the rows of messages of which some delete their key, in the order of the messages."""
-        live = [i for i, v in enumerate(values) if v is not None]
-        dead = [i for i, v in enumerate(values) if v is None]
+        there = messages.values.there
+        live, dead = np.flatnonzero(there), np.flatnonzero(~there)
         parts, weights, order = [], [], []
-        if live:
-            rows, counts = self._parse([v for v in values if v is not None])
-            batch = self._read([messages[i] for i in live], rows, counts)
+        if len(live):
+            having = messages.take(live)
+            rows, counts = self._parse(having.values)
+            batch = self._read(having, rows, counts)
             parts.append(batch)
             weights.append(how.weights(PLACE, batch))
             order.append(np.repeat(live, counts if counts is not None else 1))
         own = [self.schema.field(n) for n in how.key if n not in self.config.filled]
-        deleting = [messages[i] for i in dead]
+        deleting = messages.take(dead)
         read = key_columns if self._keys is None else self._keys.columns
-        keys = read([m.key() for m in deleting], pa.schema(own)) if own else _no_columns(len(dead))
+        keys = read(deleting.keys, pa.schema(own)) if own else _no_columns(len(dead))
         parts.append(self._read(deleting, keys, None))
         weights.append(np.full(len(dead), -1))
-        order.append(np.array(dead))
+        order.append(dead)
         at = np.argsort(np.concatenate(order), kind="stable")
         whole = pa.concat_batches(parts).take(pa.array(at))
         return how.settled(PLACE, whole, np.concatenate(weights)[at], self._wanted)
 
-    def _parse(self, values: Values) -> tuple[pa.Table, list[int] | None]:
-        """Return the rows of values, and how many each has if not one."""
+    def _parse(self, values: Payloads) -> tuple[pa.Table, list[int] | None]:
+        """Return the rows of values, none of which is missing, and how many each has if not one."""
         if self._framed is not None:
             return self._framed.table(values, self._parsed), None
         return _PARSERS[self.config.spec.format](values, self._parsed, self.schema.names, self.config.csv)
 
-    def _batch(self, messages: Sequence[Any], rows: pa.Table, counts: list[int] | None) -> pa.RecordBatch:
+    def _batch(self, messages: Messages, rows: pa.Table, counts: list[int] | None) -> pa.RecordBatch:
         """Return rows of messages with the columns that are filled from their metadata."""
         filled = {
             name: _for_rows(self._about(name, what, messages), counts) for name, what in self._filled.items()
@@ -114,13 +110,13 @@ class Decoder:
         table = pa.table({n: whole[n] for n in names}).combine_chunks()
         return table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
 
-    def _about(self, name: str, what: About, messages: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
+    def _about(self, name: str, what: About, messages: Messages) -> pa.Array | pa.ChunkedArray:
         """Return the column `name`, which is filled from the metadata of messages."""
         if what == "key" and self._keys is not None:
-            return self._keys.column([m.key() for m in messages], self.schema.field(name))
+            return self._keys.column(messages.keys, self.schema.field(name))
         return about(what, messages)
 
-    def _read(self, messages: Sequence[Any], rows: pa.Table, counts: list[int] | None) -> pa.RecordBatch:
+    def _read(self, messages: Messages, rows: pa.Table, counts: list[int] | None) -> pa.RecordBatch:
         """Return rows that change with all columns that are read; those that they lack are NULL."""
         batch = self._batch(messages, rows, counts)
         for field in self._readable:
@@ -128,7 +124,7 @@ class Decoder:
                 batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
         return fitted(PLACE, batch, self._readable)
 
-    def _why(self, message: Any, error: Exception) -> str:
+    def _why(self, message: Message, error: Exception) -> str:
         """Return why a message cannot be decoded, without its value, which the parser's error may hold."""
         if isinstance(error, (Bad, InputError)):
             return str(error)
@@ -137,9 +133,9 @@ class Decoder:
         parser = _PARSERS[self.config.spec.format]
 
         def parse(text: bytes, want: pa.Schema) -> pa.Table:
-            return parser([text], want, self.schema.names, self.config.csv)[0]
+            return parser(Payloads.of([text]), want, self.schema.names, self.config.csv)[0]
 
-        return reason(parse, message.value(), self._parsed)
+        return reason(parse, message.value or b"", self._parsed)
 
     @cached_property
     def _by_key(self) -> bool:
@@ -202,32 +198,34 @@ class Decoder:
         return pa.schema([f for f in own if f.name in self._columns] or own)
 
 
-def _json(values: Values, want: pa.Schema, names: list[str], csv: CsvFormat) -> tuple[pa.Table, None]:
-    text = b"\n".join(values)
+def _json(values: Payloads, want: pa.Schema, names: list[str], csv: CsvFormat) -> tuple[pa.Table, None]:
+    text = values.lines()
     if not (text[:1] == b"{" and text[-1:] == b"}" and text.count(b"}\n{") == len(values) - 1):
-        values = [v.strip() for v in values]
-        if not all(v[:1] == b"{" and v[-1:] == b"}" for v in values):
+        stripped = [v.strip() for v in values if v is not None]
+        if not all(v[:1] == b"{" and v[-1:] == b"}" for v in stripped):
             raise Bad("is not one JSON object")
-        text = b"\n".join(values)
+        text = b"\n".join(stripped)
     return _each_a_row(json_table(text, want), len(values), "is not one JSON object"), None
 
 
-def _csv(values: Values, want: pa.Schema, names: list[str], csv: CsvFormat) -> tuple[pa.Table, None]:
-    values = [v.rstrip(b"\r\n") for v in values]
-    text = b"\n".join(values)
-    if not all(values) or text.count(b"\n") != len(values) - 1 or b"\r" in text:
-        raise Bad("is empty, or holds a line break: a CSV message is one line")
+def _csv(values: Payloads, want: pa.Schema, names: list[str], csv: CsvFormat) -> tuple[pa.Table, None]:
+    text = values.lines()
+    if not values.sizes.all() or text.count(b"\n") != len(values) - 1 or b"\r" in text:
+        lines = [v.rstrip(b"\r\n") for v in values if v is not None]
+        text = b"\n".join(lines)
+        if not all(lines) or text.count(b"\n") != len(values) - 1 or b"\r" in text:
+            raise Bad("is empty, or holds a line break: a CSV message is one line")
     quote = csv.quote.encode()
-    if quote in text and any(v.count(quote) % 2 for v in values):
+    if quote in text and any(line.count(quote) % 2 for line in text.split(b"\n")):
         raise Bad("has a quote that is open at its end")
     return _each_a_row(csv_table(text, want, names, csv), len(values), "is not one CSV line"), None
 
 
-def _arrow(values: Values, want: pa.Schema, names: list[str], csv: CsvFormat) -> tuple[pa.Table, list[int]]:
+def _arrow(values: Payloads, want: pa.Schema, names: list[str], csv: CsvFormat) -> tuple[pa.Table, list[int]]:
     tables = []
     seen = None
     for value in values:
-        table = _stream(value)
+        table = _stream(value or b"")
         if seen is None or not table.schema.equals(seen):
             check_types(PLACE, table.schema, want)
             seen = table.schema
@@ -249,7 +247,7 @@ def _stream(value: bytes) -> pa.Table:
     return table
 
 
-_Parser = Callable[[Values, pa.Schema, list[str], CsvFormat], tuple[pa.Table, list[int] | None]]
+_Parser = Callable[[Payloads, pa.Schema, list[str], CsvFormat], tuple[pa.Table, list[int] | None]]
 _PARSERS: dict[str, _Parser] = {"json": _json, "csv": _csv, "arrow": _arrow}
 
 
@@ -264,8 +262,12 @@ def _each_a_row(table: pa.Table, count: int, otherwise: str) -> pa.Table:
     return table
 
 
-def about(what: About | Literal["value"], messages: Sequence[Any]) -> pa.Array:
-    """Return a column with one property of each message."""
+def about(what: About | Literal["value"], messages: Messages) -> pa.Array:
+    """Return a column with one property of each message.
+
+    Raises:
+        pa.ArrowInvalid: The name of a header is no text.
+    """
     return _ABOUT[what](messages)
 
 
@@ -277,19 +279,19 @@ def _for_rows(column: pa.Array | pa.ChunkedArray, counts: list[int] | None) -> p
     return column.take(at)
 
 
-def _headers(message: Any) -> list[dict[str, Any]]:
-    return [{"key": key, "value": value} for key, value in message.headers() or ()]
+def _headers(sent: pa.ListArray) -> pa.ListArray:
+    """Return headers with names that are texts. Those of the messages beside them are left out, which might have others."""
+    return sent.take(pa.array(np.arange(len(sent)))).cast(HEADERS)
 
 
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_ABOUT: dict[About | Literal["value"], Callable[[Sequence[Any]], pa.Array]] = {
-    "key": lambda messages: pa.array([m.key() for m in messages], pa.binary()),
+_ABOUT: dict[About | Literal["value"], Callable[[Messages], pa.Array]] = {
+    "key": lambda messages: messages.keys.column(),
     "timestamp": lambda messages: pa.array(
-        [m.timestamp()[1] * 1000 if m.timestamp()[0] else None for m in messages], pa.timestamp("us", "UTC")
+        messages.times * 1000, pa.timestamp("us", "UTC"), mask=messages.times < 0
     ),
-    "topic": lambda messages: pa.array([m.topic() for m in messages], pa.string()),
-    "partition": lambda messages: pa.array([m.partition() for m in messages], pa.int32()),
-    "offset": lambda messages: pa.array([m.offset() for m in messages], pa.int64()),
-    "value": lambda messages: pa.array([m.value() for m in messages], pa.binary()),
-    "headers": lambda messages: pa.array([_headers(m) for m in messages], HEADERS),
+    "topic": lambda messages: pa.repeat(messages.topic, len(messages)),
+    "partition": lambda messages: pa.repeat(pa.scalar(messages.partition, pa.int32()), len(messages)),
+    "offset": lambda messages: pa.array(messages.offsets),
+    "value": lambda messages: messages.values.column(),
+    "headers": lambda messages: _headers(messages.headers),
 }

@@ -4,7 +4,6 @@ Each message is read by the schema of its own id; where ids are mixed, each is r
 put in the order of the messages.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from joinlib.source.cells.arrow import Malformed
 from joinlib.source.kafka.bad import Bad
 from joinlib.source.kafka.codecs import ID, Codec, MessageReader
 from joinlib.source.kafka.registry import RegistryClient, Unknown, keep, kept
+from joinlib.source.payloads import Payloads
 from joinlib.spec.kafka import SchemaRegistry
 from joinlib.worker import current
 
@@ -32,25 +32,25 @@ class Framed:
     reader: tuple[str, ...]  # the reader's schema
     unknown: dict[int, str] = field(default_factory=dict)  # ids that there are no schemas of: why
 
-    def table(self, values: Sequence[bytes], want: pa.Schema) -> pa.Table:
-        """Return the rows of messages.
+    def table(self, values: Payloads, want: pa.Schema) -> pa.Table:
+        """Return the rows of messages, none of which is missing.
 
         Raises:
             Bad: One cannot be read.
             NotReady, SpecError: The registry does not answer, or refuses.
         """
-        heads = [self.codec.head(value) for value in values]
-        kinds = set(heads)
-        if len(kinds) == 1:
-            return self._of_one(heads[0], values, want)
+        first = self.codec.head(values[0] or b"")
+        if values.begin_with(first):  # nothing else begins so
+            return self._of_one(first, values, want)
+        heads = [self.codec.head(value or b"") for value in values]
         tables, order = [], []
-        for kind in sorted(kinds):
-            own = [i for i, head in enumerate(heads) if head == kind]
-            tables.append(self._of_one(kind, [values[i] for i in own], want))
-            order += own
-        return pa.concat_tables(tables).take(pa.array(np.argsort(order)))
+        for kind in sorted(set(heads)):
+            own = np.array([i for i, head in enumerate(heads) if head == kind])
+            tables.append(self._of_one(kind, values.take(own), want))
+            order.append(own)
+        return pa.concat_tables(tables).take(pa.array(np.argsort(np.concatenate(order))))
 
-    def _of_one(self, head: bytes, values: Sequence[bytes], want: pa.Schema) -> pa.Table:
+    def _of_one(self, head: bytes, values: Payloads, want: pa.Schema) -> pa.Table:
         if len(head) < ID or head[0]:
             raise Bad(_UNFRAMED)
         try:

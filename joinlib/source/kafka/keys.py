@@ -21,12 +21,12 @@ import pyarrow.types as pt
 
 from joinlib.source.kafka.bad import Bad
 from joinlib.source.parse import PARSE_ERRORS, json_table, timed
+from joinlib.source.payloads import Payloads
 from joinlib.source.places import check_all
 
 if TYPE_CHECKING:
     from joinlib.source.kafka.framed import Framed
 
-Keys = Sequence[bytes | None]
 _NONE = "has neither a value nor a key, so it does not say what it deletes"
 
 
@@ -36,41 +36,38 @@ class FramedKeys:
 
     framed: "Framed"
 
-    def columns(self, keys: Keys, want: pa.Schema) -> pa.Table:
+    def columns(self, keys: Payloads, want: pa.Schema) -> pa.Table:
         """Return what `key_columns` returns, and raise what it raises."""
-        if None in keys:
+        if not keys.there.all():
             raise Bad(_NONE)
-        return self._table([key for key in keys if key is not None], want)
+        return self._table(keys, want)
 
-    def column(self, keys: Keys, field: pa.Field) -> pa.ChunkedArray:
+    def column(self, keys: Payloads, field: pa.Field) -> pa.ChunkedArray:
         """Return keys as a column, which is NULL where there is no key.
 
         Raises:
             Bad: A key cannot be read.
         """
-        there = [key for key in keys if key is not None]
-        if not there:
+        there = keys.there
+        if not there.any():
             return pa.chunked_array([pa.nulls(len(keys), field.type)])
-        found = self._table(there, pa.schema([field])).column(0)
-        if len(there) == len(keys):
-            return found
-        has = np.array([key is not None for key in keys])
-        return found.take(pa.array(np.cumsum(has) - 1, mask=~has))
+        found = self._table(keys.take(there), pa.schema([field])).column(0)
+        return found if there.all() else found.take(pa.array(np.cumsum(there) - 1, mask=~there))
 
-    def _table(self, keys: Sequence[bytes], want: pa.Schema) -> pa.Table:
+    def _table(self, keys: Payloads, want: pa.Schema) -> pa.Table:
         try:
             return self.framed.table(keys, want)
         except Bad as error:
             raise Bad(f"key: {error}") from None
 
 
-def key_columns(keys: Keys, want: pa.Schema) -> pa.Table:
+def key_columns(keys: Payloads, want: pa.Schema) -> pa.Table:
     """Return the key columns that messages' keys stand for, one row for each; `want` has them in order.
 
     Raises:
         Bad: A key is missing, or does not fit the columns.
     """
-    if None in keys:
+    if not keys.there.all():
         raise Bad(_NONE)
     objects = [_object(key or b"", want) for key in keys]
     try:
@@ -114,7 +111,7 @@ def _loaded(what: Any, read: Callable[[Any], Any]) -> Any:
         return None
 
 
-def _mixed(keys: Keys, objects: Sequence[bytes | None], want: pa.Schema) -> pa.Table:
+def _mixed(keys: Payloads, objects: Sequence[bytes | None], want: pa.Schema) -> pa.Table:
     """Return a single column of which some keys are the plain text."""
     field = want.field(0)
     texts = pa.array([key if o is None else None for key, o in zip(keys, objects, strict=True)], pa.binary())

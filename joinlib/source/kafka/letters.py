@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 from joinlib.files import sync
 from joinlib.source.kafka.bad import BadMessage
 from joinlib.source.kafka.decode import about
+from joinlib.source.kafka.messages import Messages
 from joinlib.source.slices import Slice
 
 
 def write(folder: Path, name: str, slice: Slice, refused: Sequence[BadMessage]) -> None:
     """Write the refused messages of a slice of input `name`, each with the reason."""
-    messages = [m for m, _ in refused]
+    messages = Messages.of([m for m, _ in refused])
     table = pa.table(
         {
             **{column: about(column, messages) for column in ("topic", "partition", "offset", "timestamp")},

@@ -7,11 +7,9 @@ left out and counted, or is also kept as a dead letter, as configured. A null ke
 key's column, nothing else.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, groupby
-from typing import Any
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +20,7 @@ from joinlib.source.kafka import consumer, letters
 from joinlib.source.kafka.bad import BadMessage
 from joinlib.source.kafka.config import KafkaConfig
 from joinlib.source.kafka.decode import Decoder
+from joinlib.source.kafka.messages import Messages
 from joinlib.source.kafka.ranges import Partition
 from joinlib.source.slices import BATCH_ROWS, Refused, Slice, SliceReader
 from joinlib.spec.kafka import KafkaConnection
@@ -57,8 +56,9 @@ class KafkaReader(SliceReader):
         for run in _runs(self.in_order(slices)):
             source = consumer.source(self.config.spec.connection)
             reset = self.config.spec.on_missing_offsets == "reset"
-            lists = source.messages(run[0].path, run[0].group, run[0].start, run[-1].stop, reset)
-            for at, own in groupby(_cut(run, lists), lambda found: found[0]):
+            place = run[0].path, run[0].group
+            found = source.messages(place, run[0].start, run[-1].stop, reset, headed(self.config))
+            for at, own in groupby(_cut(run, found), lambda part: part[0]):
                 yield from self._slice(decoder, run[at], (messages for _, messages in own))
 
     def in_order(self, slices: Sequence[Slice]) -> Sequence[Slice]:
@@ -72,7 +72,9 @@ class KafkaReader(SliceReader):
         """
         decoder = Decoder(self.config, self.schema, tuple(columns))
         source = consumer.source(self.config.spec.connection)
-        for chunk in _chunks(source.messages(slice.path, slice.group, slice.start, slice.stop, False)):
+        place = slice.path, slice.group
+        headers = headed(self.config)
+        for chunk in _chunks(source.messages(place, slice.start, slice.stop, False, headers)):
             rows, bad = decoder.decode(chunk)
             if (
                 rows is not None
@@ -80,17 +82,17 @@ class KafkaReader(SliceReader):
                 and rows.num_rows == len(chunk)
                 and self.config.spec.format != "arrow"
             ):
-                yield rows, np.array([message.offset() for message in chunk], np.int64)
+                yield rows, chunk.offsets
                 continue
-            for message in chunk:
-                rows, _ = decoder.decode([message])
+            for at in range(len(chunk)):
+                rows, _ = decoder.decode(chunk[at : at + 1])
                 if rows is not None:
-                    yield rows, np.full(rows.num_rows, message.offset(), np.int64)
+                    yield rows, np.full(rows.num_rows, chunk.offsets[at], np.int64)
 
-    def _slice(self, decoder: Decoder, slice: Slice, lists: Iterator[list[Any]]) -> Iterator[pa.RecordBatch]:
+    def _slice(self, decoder: Decoder, slice: Slice, found: Iterator[Messages]) -> Iterator[pa.RecordBatch]:
         refused: list[BadMessage] = []
         block: list[pa.RecordBatch] = []
-        for chunk in _chunks(lists):
+        for chunk in _chunks(found):
             rows, bad = decoder.decode(chunk)
             if bad and self.config.spec.on_bad_message == "fail":
                 if self.refused is None:
@@ -112,12 +114,20 @@ class KafkaReader(SliceReader):
 def fetch_ahead(reads: Iterable[tuple[KafkaConfig, Sequence[Slice]]]) -> None:
     """Fetch from all partitions at once; each is read in its turn."""
     starts: dict[KafkaConnection, dict[Partition, int]] = {}
+    headers = dict[KafkaConnection, bool]()
     for config, slices in reads:
-        known = starts.setdefault(config.spec.connection, {})
+        connection = config.spec.connection
+        known = starts.setdefault(connection, {})
+        headers[connection] = headers.get(connection, False) or headed(config)
         for s in slices:
             known[s.path, s.group] = min(s.start, known.get((s.path, s.group), s.start))
     for connection, places in starts.items():
-        consumer.source(connection).fetch_ahead(places)
+        consumer.source(connection).fetch_ahead(places, headers[connection])
+
+
+def headed(config: KafkaConfig) -> bool:
+    """Return whether anybody wants to know the headers of messages."""
+    return config.dead_letters is not None or "headers" in config.filled.values()
 
 
 def _runs(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
@@ -132,36 +142,37 @@ def _runs(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
         yield run
 
 
-def _cut(run: Sequence[Slice], lists: Iterator[list[Any]]) -> Iterator[tuple[int, list[Any]]]:
-    """Yield messages in the order of their offsets, each list with the position of its slice."""
+def _cut(run: Sequence[Slice], found: Iterator[Messages]) -> Iterator[tuple[int, Messages]]:
+    """Yield messages in the order of their offsets, each part with the position of its slice."""
     at = 0
-    for messages in lists:
-        while messages:
-            end = bisect_left(messages, run[at].stop, key=lambda m: m.offset())
+    for messages in found:
+        while len(messages):
+            end = int(messages.offsets.searchsorted(run[at].stop))
             if end:
                 yield at, messages[:end]
             messages = messages[end:]
-            at += bool(messages)
+            at += bool(len(messages))
 
 
-def _chunks(lists: Iterator[list[Any]]) -> Iterator[list[Any]]:
+def _chunks(found: Iterator[Messages]) -> Iterator[Messages]:
     """Cut messages into chunks by nothing but their sizes, so two attempts of a task make the same blocks."""
-    chunk: list[Any] = []
-    size = 0
-    for messages in lists:
-        upto = [0, *accumulate(map(len, messages))]  # bytes of the values before each
+    chunk: list[Messages] = []
+    rows = size = 0
+    for messages in found:
+        upto = np.concatenate(([0], np.cumsum(np.maximum(messages.values.sizes, 0))))
         start = 0
         while start < len(messages):
-            full = bisect_left(upto, upto[start] + _CHUNK_BYTES - size, start + 1)
-            end = min(full, start + _CHUNK_ROWS - len(chunk), len(messages))
-            chunk += messages[start:end]
-            size += upto[end] - upto[start]
+            full = int(upto.searchsorted(upto[start] + _CHUNK_BYTES - size))
+            end = min(max(full, start + 1), start + _CHUNK_ROWS - rows, len(messages))
+            chunk.append(messages[start:end])
+            rows += end - start
+            size += int(upto[end] - upto[start])
             start = end
-            if len(chunk) == _CHUNK_ROWS or size >= _CHUNK_BYTES:
-                yield chunk
-                chunk, size = [], 0
+            if rows == _CHUNK_ROWS or size >= _CHUNK_BYTES:
+                yield Messages.joined(chunk)
+                chunk, rows, size = [], 0, 0
     if chunk:
-        yield chunk
+        yield Messages.joined(chunk)
 
 
 def _bounded(block: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -175,12 +186,12 @@ def _bounded(block: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _refused(bad: BadMessage) -> Refused:
     m, reason = bad
-    return Refused(m.topic(), m.partition(), m.offset(), reason, m.value())
+    return Refused(m.topic, m.partition, m.offset, reason, m.value)
 
 
 def _refusal(refused: BadMessage) -> str:
     m, reason = refused
     return (
-        f"kafka topic {m.topic()}, partition {m.partition()}, offset {m.offset()}: {reason}; correct schema"
+        f"kafka topic {m.topic}, partition {m.partition}, offset {m.offset}: {reason}; correct schema"
         " or format, or set the input's `onError: deadLetter`, or `onBadMessage: skip` or `deadLetter`"
     )

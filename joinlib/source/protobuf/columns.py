@@ -15,6 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 from joinlib.arrays import I64
 from joinlib.source.cells.arrow import ColumnCells, Malformed, exact
 from joinlib.source.cells.slots import Column, Flat, Many
+from joinlib.source.payloads import Payloads
 from joinlib.source.protobuf import kernel as k
 from joinlib.source.protobuf.program import FieldTables, Symbols, Timestamps, Unsigned
 from joinlib.source.protobuf.types import UNSIGNED
@@ -35,8 +36,8 @@ class ProtobufRows:
         self._tables, self._names = tables, tuple(names)
         self._items = [1.0] * tables.levels  # items of each level for a message
 
-    def table(self, values: Sequence[bytes], header: int = 0) -> pa.Table:
-        """Return the rows of messages, whose first bytes (`header`) are not read.
+    def table(self, values: Sequence[bytes | None], header: int = 0) -> pa.Table:
+        """Return the rows of messages, none of which is missing; their first bytes (`header`) are not read.
 
         Raises:
             Malformed: One cannot be read.
@@ -50,10 +51,10 @@ class ProtobufRows:
         except _Again:
             raise Malformed(_MALFORMED) from None
 
-    def _read(self, values: Sequence[bytes], header: int) -> pa.Table:
-        of, raw = self._tables, np.frombuffer(b"".join(values), np.uint8)
-        ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
-        starts = np.concatenate(([0], ends[:-1])) + header
+    def _read(self, values: Sequence[bytes | None], header: int) -> pa.Table:
+        of, bodies = self._tables, Payloads.of(values)
+        raw, begins = bodies.within
+        starts, ends = begins + header, begins + bodies.sizes
         while True:
             made = _ProtobufCells(raw, of.slots, [int(len(values) * items) + 1 for items in self._items])
             word, _, level = k.read(
@@ -70,11 +71,11 @@ class ProtobufRows:
         arrays = [made.column(c) for c in of.columns]
         return pa.table(arrays, names=self._names) if arrays else pa.table({"$row": pa.nulls(len(values))})
 
-    def _anew(self, values: Sequence[bytes], header: int) -> list[bytes]:
+    def _anew(self, values: Sequence[bytes | None], header: int) -> list[bytes]:
         """Return messages that say each thing once."""
         message = GetMessageClass(self._tables.writer)
         try:
-            return [message.FromString(v[header:]).SerializePartialToString() for v in values]
+            return [message.FromString((v or b"")[header:]).SerializePartialToString() for v in values]
         except DecodeError:
             raise Malformed(_MALFORMED) from None
 

@@ -14,7 +14,7 @@ from joinlib.sink.kafka.messages import messages
 from joinlib.source import RowChanges
 from joinlib.source.kafka.decode import Decoder
 from tests.configs import results, topics
-from tests.unit.source.test_kafka_decode import Message
+from tests.messages import decoded, sent
 
 SCHEMA = pa.schema({"id": pa.int64(), "part": pa.string(), "v": pa.int64()})
 TYPES: dict[str, tuple[pa.DataType, Any]] = {
@@ -37,8 +37,8 @@ def read(
     made: list[tuple[bytes | None, bytes | None]], schema: pa.Schema, format: Any, key: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
     config = topics("i", "k:1", "t", format=format, changes=RowChanges(None, key))
-    batch, bad = Decoder(config, schema, tuple(schema.names)).decode(
-        [Message(value, name=name) for name, value in made]
+    batch, bad = decoded(
+        Decoder(config, schema, tuple(schema.names)), [sent(value, key=name) for name, value in made]
     )
     assert not bad, bad[0].reason
     return (

@@ -14,10 +14,11 @@ from joinlib.model.inputs import UNCHANGED, WEIGHT
 from joinlib.source import RowChanges
 from joinlib.source.kafka import debezium
 from joinlib.source.kafka.decode import Decoder
+from joinlib.source.kafka.messages import Message
 from joinlib.spec import ddl
 from joinlib.spec.inputs import Debezium, KafkaMetadata
 from tests.configs import topics
-from tests.unit.source.test_kafka_decode import Message
+from tests.messages import decoded, sent
 
 SCHEMA = ddl.parse("id BIGINT, name STRING")
 SOURCE = {
@@ -44,7 +45,7 @@ def envelope(op: str | None, before: Any = None, after: Any = None, **more: Any)
 
 
 def message(op: str, before: Any = None, after: Any = None, key: Any = None, **more: Any) -> Message:
-    return Message(orjson.dumps(envelope(op, before, after, **more)), name=orjson.dumps(key) if key else None)
+    return sent(orjson.dumps(envelope(op, before, after, **more)), key=orjson.dumps(key) if key else None)
 
 
 def told(fields: list[dict[str, Any]], payload: Any) -> bytes:
@@ -84,13 +85,13 @@ HISTORY = [
     (message("u", {"id": 2, "name": "c"}, {"id": 2, "name": "d"}), [(2, "d", 0, 1)]),
     (message("u", {"id": 2, "name": "d"}, {"id": 3, "name": "d"}), [(2, None, 0, -1), (3, "d", 0, 1)]),
     (message("d", {"id": 3, "name": None}, None, {"id": 3}), [(3, None, 0, -1)]),
-    (Message(None, name=b'{"id":3}'), []),
+    (sent(None, key=b'{"id":3}'), []),
     (message("d", None, None, {"id": 1}), [(1, None, 0, -1)]),
-    (Message(orjson.dumps({"status": "BEGIN", "id": "571", "event_count": None, "data_collections": None})), []),
-    (Message(None, name=b'{"id":1}'), []),
-    (Message(None, name=b'{"id":4}'), [(4, None, 0, -1)]),
-    (Message(None, name=b"no JSON"), []),
-    (Message(None), []),
+    (sent(orjson.dumps({"status": "BEGIN", "id": "571", "event_count": None, "data_collections": None})), []),
+    (sent(None, key=b'{"id":1}'), []),
+    (sent(None, key=b'{"id":4}'), [(4, None, 0, -1)]),
+    (sent(None, key=b"no JSON"), []),
+    (sent(None), []),
     (message("c", None, {"id": 1, "name": None, "more": 1.5}, transaction={"id": "571", "total_order": 1}),
      [(1, None, 0, 1)]),
 ]  # fmt: skip
@@ -99,26 +100,26 @@ HISTORY = [
 def with_schema(one: Message) -> Message:
     """The same message from a connector that writes schemas."""
     fields = [ID, {"type": "string", "optional": True, "field": "name"}]
-    value = None if one.body is None else told(fields, orjson.loads(one.body))
-    if one.name is None or one.name[:1] != b"{":
-        return Message(value, name=one.name)
-    key = {"schema": {"type": "struct", "fields": [ID], "optional": False}, "payload": orjson.loads(one.name)}
-    return Message(value, name=orjson.dumps(key))
+    value = None if one.value is None else told(fields, orjson.loads(one.value))
+    if one.key is None or one.key[:1] != b"{":
+        return sent(value, key=one.key)
+    key = {"schema": {"type": "struct", "fields": [ID], "optional": False}, "payload": orjson.loads(one.key)}
+    return sent(value, key=orjson.dumps(key))
 
 
 @pytest.mark.parametrize("schemas", [False, True])
 def test_what_each_op_means(schemas: bool) -> None:
     """A snapshot's row that comes twice is the same; a tombstone says what the deletion before it has said."""
     messages = [with_schema(m) if schemas else m for m, _ in HISTORY]
-    assert rows(decoder().decode(messages)) == [row for _, found in HISTORY for row in found]
+    assert rows(decoded(decoder(), messages)) == [row for _, found in HISTORY for row in found]
 
 
 @given(st.lists(st.sampled_from(HISTORY), max_size=12), st.lists(st.booleans(), min_size=12, max_size=12))
 def test_schemas_may_come_and_go(drawn: list[Any], schemas: list[bool]) -> None:
     """Whatever stands beside a message, it means the same: as one that is decoded alone."""
     messages = [with_schema(m) if s else m for (m, _), s in zip(drawn, schemas, strict=False)]
-    together = rows(decoder().decode(messages))
-    alone = [row for m in messages for row in rows(decoder().decode([m]))]
+    together = rows(decoded(decoder(), messages))
+    alone = [row for m in messages for row in rows(decoded(decoder(), [m]))]
     state: list[dict[int, Any]] = [{}, {}]
     for at, found in enumerate((together, alone)):
         for id, name, _, weight in found:
@@ -131,8 +132,8 @@ def test_metadata_of_a_message_with_two_rows() -> None:
     """Each of them has it."""
     schema = ddl.parse("id BIGINT, n BIGINT, name STRING")
     one = decoder(schema=schema, metadata=KafkaMetadata(offset="n"))
-    moved = Message(HISTORY[6][0].body, 7)
-    assert rows(one.decode([moved])) == [(2, 7, None, 0, -1), (3, 7, "d", 0, 1)]
+    moved = sent(HISTORY[6][0].value, 7)
+    assert rows(decoded(one, [moved])) == [(2, 7, None, 0, -1), (3, 7, "d", 0, 1)]
 
 
 @pytest.mark.parametrize(
@@ -140,11 +141,11 @@ def test_metadata_of_a_message_with_two_rows() -> None:
     [
         (message("t"), "has op t: the table was truncated, which does not say the rows that are gone; begin again"),
         (message("x", None, {"id": 1}), "has an unknown op; Debezium's are c, u, d, r, t, m"),
-        (Message(b'{"id":1}'), "is no envelope of Debezium: it has no op; for messages of rows alone"),
-        (Message(b'{"payload":{"id":1},"schema":null}'), "is no envelope of Debezium: it has no op"),
-        (Message(b"[1]"), "is not one JSON object"),
-        (Message(b'{"op":"c"'), "is not one JSON object"),
-        (Message(b"\xff"), "is not one JSON object"),
+        (sent(b'{"id":1}'), "is no envelope of Debezium: it has no op; for messages of rows alone"),
+        (sent(b'{"payload":{"id":1},"schema":null}'), "is no envelope of Debezium: it has no op"),
+        (sent(b"[1]"), "is not one JSON object"),
+        (sent(b'{"op":"c"'), "is not one JSON object"),
+        (sent(b"\xff"), "is not one JSON object"),
         (message("c"), "has op c, but no row in `after`"),
         (message("c", None, {"name": "a"}), "column 'id' is NULL, but belongs to upsert.key"),
         (message("d", {"name": "a"}), "neither `before` nor the message's key has column 'id' of upsert.key; name"),
@@ -159,7 +160,7 @@ def test_metadata_of_a_message_with_two_rows() -> None:
 def test_bad_messages(one: Message, said: str) -> None:
     """Each is named, and its neighbours come."""
     good = message("c", None, {"id": 9, "name": "z"})
-    found, bad = decoder().decode([good, one, good])
+    found, bad = decoded(decoder(), [good, one, good])
     assert [m for m, _ in bad] == [one]
     assert said in bad[0].reason
     assert found.column("id").to_pylist() == [9, 9]
@@ -169,9 +170,9 @@ def test_not_null() -> None:
     """A row that came has its values; one that went has its key."""
     strict = ddl.parse("id BIGINT NOT NULL, name STRING NOT NULL")
     one = decoder(schema=strict)
-    assert rows(one.decode([message("d", {"id": 1})])) == [(1, None, 0, -1)]
-    assert rows(one.decode([message("u", None, {"id": 1, "name": GONE})])) == [(1, None, 2, 1)]
-    assert "'name' is declared NOT NULL" in why(one.decode([message("c", None, {"id": 1})]))
+    assert rows(decoded(one, [message("d", {"id": 1})])) == [(1, None, 0, -1)]
+    assert rows(decoded(one, [message("u", None, {"id": 1, "name": GONE})])) == [(1, None, 2, 1)]
+    assert "'name' is declared NOT NULL" in why(decoded(one, [message("c", None, {"id": 1})]))
 
 
 ZONED = "2026-01-31T23:59:59.000001Z"
@@ -191,7 +192,7 @@ def typed(kind: str, field: dict[str, Any] | None, value: Any, **more: Any) -> A
     schema = ddl.parse(f"id BIGINT, v {kind}")
     payload = envelope("c", None, {"id": 1, "v": value})
     body = orjson.dumps(payload) if field is None else told([ID, {"field": "v", **field}], payload)
-    found, bad = decoder("v", schema=schema, **more).decode([Message(body)])
+    found, bad = decoded(decoder("v", schema=schema, **more), [sent(body)])
     if bad:
         return bad[0].reason
     column = found.column("v")
@@ -301,14 +302,14 @@ def test_values_that_were_not_sent() -> None:
         "id": 1, "a": GONE, "b": base64.b64encode(GONE.encode()).decode(), "c": [GONE], "d": list(GONE.encode()),
         "e": {GONE: GONE},
     }  # fmt: skip
-    sent = {"id": 1, "a": "x", "b": "eA==", "c": ["x"], "d": [1], "e": {"x": "y"}}
-    found = rows(decoder("id", "e", "d", "c", "b", "a", schema=schema).decode([message("u", None, after)]))
+    given = {"id": 1, "a": "x", "b": "eA==", "c": ["x"], "d": [1], "e": {"x": "y"}}
+    found = rows(decoded(decoder("id", "e", "d", "c", "b", "a", schema=schema), [message("u", None, after)]))
     assert found == [(1, None, None, None, None, None, 0b111101, 1)]
-    two = rows(decoder("c", schema=schema).decode([message("u", None, after), message("u", None, sent)]))
+    two = rows(decoded(decoder("c", schema=schema), [message("u", None, after), message("u", None, given)]))
     assert two == [(None, 0b1000, 1), (["x"], 0, 1)]
     other = decoder("a", schema=schema, debezium=Debezium(unavailable="-"))
     assert rows(
-        other.decode([message("u", None, {**sent, "a": GONE}), message("u", None, {**sent, "a": "-"})])
+        decoded(other, [message("u", None, {**given, "a": GONE}), message("u", None, {**given, "a": "-"})])
     ) == [
         (GONE, 0, 1),
         (None, 1, 1),
@@ -319,17 +320,17 @@ def test_masks_behind_a_message_of_another_schema() -> None:
     """Each row keeps its own."""
     fields = [ID, {"type": "string", "field": "name"}]
     bodies = [envelope("u", None, {"id": i, "name": name}) for i, name in enumerate(("a", GONE, GONE, "b"))]
-    messages = [Message(orjson.dumps(b)) for b in bodies[:2]] + [Message(told(fields, b)) for b in bodies[2:]]
-    assert [row[2] for row in rows(decoder().decode(messages))] == [0, 2, 2, 0]
+    messages = [sent(orjson.dumps(b)) for b in bodies[:2]] + [sent(told(fields, b)) for b in bodies[2:]]
+    assert [row[2] for row in rows(decoded(decoder(), messages))] == [0, 2, 2, 0]
 
 
 def test_a_mask_has_an_end() -> None:
     """What it cannot say is an error."""
     schema = pa.schema([("id", pa.int64()), *((f"c{i}", pa.string()) for i in range(1, 65))])
     one = decoder(schema=schema)
-    assert rows(one.decode([message("u", None, {"id": 1, "c62": GONE})]))[0][-2] == 1 << 62
+    assert rows(decoded(one, [message("u", None, {"id": 1, "c62": GONE})]))[0][-2] == 1 << 62
     assert "column 'c63', which can be said of the first 63 columns only" in why(
-        one.decode([message("u", None, {"id": 1, "c63": GONE})])
+        decoded(one, [message("u", None, {"id": 1, "c63": GONE})])
     )
 
 
@@ -343,7 +344,7 @@ def test_a_schema_that_was_seen_is_not_parsed_again(monkeypatch: pytest.MonkeyPa
     other = told(
         [ID, {"type": "string", "field": "name", "doc": "x"}], envelope("c", None, {"id": 5, "name": "a"})
     )
-    found = decoder().decode([Message(b) for b in (*bodies, other, bodies[0])])
+    found = decoded(decoder(), [sent(b) for b in (*bodies, other, bodies[0])])
     assert [r[0] for r in rows(found)] == [0, 1, 2, 3, 4, 5, 0]
     assert sum(size > 500 for size in parsed) <= 6
     assert parsed.count(len(bodies[1])) <= 2
@@ -365,15 +366,15 @@ DEEP = b"[" * 1000 + b"]" * 1000
 def test_what_no_connector_writes_is_a_bad_message(value: bytes) -> None:
     """It neither stops the job nor, as a number of 100 million places in Arrow does, its process."""
     good = message("c", None, {"id": 1})
-    found, bad = decoder("id", schema=ddl.parse("id DECIMAL(9, 2)")).decode([good, Message(value), good])
+    found, bad = decoded(decoder("id", schema=ddl.parse("id DECIMAL(9, 2)")), [good, sent(value), good])
     assert found is not None and found.num_rows == 2
-    assert [m.body for m, _ in bad] == [value]
+    assert [m.value for m, _ in bad] == [value]
 
 
 def test_schemas_that_are_nested_without_end() -> None:
     """They are compared with each other, which has an end."""
-    deep = Message(b'{"schema":' + DEEP + b',"payload":{"op":"c","after":{"id":1}}}')
-    found, bad = decoder("id").decode([deep, message("c", None, {"id": 2}), Message(deep.body + b" ")])
+    deep = sent(b'{"schema":' + DEEP + b',"payload":{"op":"c","after":{"id":1}}}')
+    found, bad = decoded(decoder("id"), [deep, message("c", None, {"id": 2}), sent(deep.value + b" ")])
     assert rows((found, [])) == [(2, 0, 1)] and [why for _, why in bad] == ["is nested too deeply"] * 2
 
 
@@ -381,5 +382,5 @@ def test_schemas_that_are_nested_without_end() -> None:
     "parameters", ["x", 7, {"scale": "--1"}, {"scale": "9" * 5000}, {"scale": "\u00b2"}, {"scale": None}]
 )
 def test_schemas_whose_parameters_say_nothing(parameters: Any) -> None:
-    one = Message(told([{**ID, "name": "n", "parameters": parameters}], envelope("c", None, {"id": 1})))
-    assert rows(decoder("id").decode([one])) == [(1, 0, 1)]
+    one = sent(told([{**ID, "name": "n", "parameters": parameters}], envelope("c", None, {"id": 1})))
+    assert rows(decoded(decoder("id"), [one])) == [(1, 0, 1)]

@@ -13,10 +13,13 @@ from joinlib.source import RowChanges
 from joinlib.source.kafka.bad import Bad
 from joinlib.source.kafka.decode import Decoder
 from joinlib.source.kafka.keys import key_columns
+from joinlib.source.kafka.messages import Message
+from joinlib.source.payloads import Payloads
 from joinlib.spec import ddl
 from joinlib.spec.inputs import KafkaMetadata
 from tests.configs import topics
-from tests.unit.source.test_kafka_decode import Message, stream
+from tests.messages import decoded, sent
+from tests.unit.source.test_kafka_decode import stream
 
 SCHEMA = ddl.parse("id BIGINT, name STRING NOT NULL, op STRING")
 OP, BY_ID, BOTH = RowChanges("op"), RowChanges(None, ("id",)), RowChanges("op", ("id",))
@@ -34,24 +37,24 @@ def rows(found: Any) -> list[tuple[Any, ...]]:
 
 
 def value(id: int | None, name: str, op: str = "I") -> Message:
-    return Message(f'{{"id":{"null" if id is None else id},"name":"{name}","op":"{op}"}}'.encode(), name=b"9")
+    return sent(f'{{"id":{"null" if id is None else id},"name":"{name}","op":"{op}"}}'.encode(), key=b"9")
 
 
 def test_operations_of_messages() -> None:
     """A message without a value is no row where rows have no key; an unknown word is a bad message alone."""
     given = [
         value(1, "a"),
-        Message(None, name=b"1"),
+        sent(None, key=b"1"),
         value(1, "a", "nonsense"),
         value(1, "b", "U+"),
         value(1, "a", "D"),
     ]
-    found = decoder(OP, "id", "name").decode(given)
+    found = decoded(decoder(OP, "id", "name"), given)
     assert rows(found) == [(1, "a", 1), (1, "b", 1), (1, "a", -1)]
     ((bad, why),) = found[1]
-    assert bad is given[2]
+    assert bad == given[2]
     assert why.startswith("value: column 'op' holds 'nonsense', which is no operation")
-    assert rows(decoder(OP).decode(given[:1])) == [(1,)]
+    assert rows(decoded(decoder(OP), given[:1])) == [(1,)]
 
 
 @pytest.mark.parametrize("format", ["json", "csv", "arrow"])
@@ -64,27 +67,27 @@ def test_a_message_without_a_value_deletes_its_key(format: Any) -> None:
     }
     one, two = live[format]
     given = [
-        Message(None, name=b"1"),
-        Message(one),
-        Message(None, name=b"1"),
-        Message(two),
-        Message(None, name=b"2"),
+        sent(None, key=b"1"),
+        sent(one),
+        sent(None, key=b"1"),
+        sent(two),
+        sent(None, key=b"2"),
     ]
     three = [(3, "c", 1)] if format == "arrow" else []
     expected = [(1, None, -1), (1, "a", 1), *three, (1, None, -1), (2, "b", 1), (2, None, -1)]
     for how in (BY_ID, BOTH):
-        assert rows(decoder(how, "id", "name", format=format).decode(given)) == expected
-        assert rows(decoder(how, "name", format=format).decode(given[:1])) == [(None, -1)]
-    assert decoder(BY_ID, "id", format=format).decode([])[0] is None
+        assert rows(decoded(decoder(how, "id", "name", format=format), given)) == expected
+        assert rows(decoded(decoder(how, "name", format=format), given[:1])) == [(None, -1)]
+    assert decoded(decoder(BY_ID, "id", format=format), [])[0] is None
 
 
 def test_what_cannot_be_a_key_is_a_bad_message() -> None:
     """Alone: its neighbours come. Neither a value nor a key; a key of another kind; NULL, wherever it is."""
     given = [
-        value(1, "a"), Message(None), Message(None, name=b"seven"), Message(None, name=b'{"id":null}'),
-        Message(None, name=b"[1,2]"), value(None, "b"), Message(None, name=b"1"),
+        value(1, "a"), sent(None), sent(None, key=b"seven"), sent(None, key=b'{"id":null}'),
+        sent(None, key=b"[1,2]"), value(None, "b"), sent(None, key=b"1"),
     ]  # fmt: skip
-    found = decoder(BY_ID, "id").decode(given)
+    found = decoded(decoder(BY_ID, "id"), given)
     assert rows(found) == [(1, 1), (1, -1)]
     assert [bad for bad, _ in found[1]] == given[1:-1]
     whys = [why for _, why in found[1]]
@@ -101,9 +104,9 @@ def test_columns_from_metadata() -> None:
     schema = ddl.parse("id STRING, name STRING, n BIGINT")
     metadata = KafkaMetadata(key="id", offset="n")
     one = decoder(BY_ID, "n", "id", "name", schema=schema, metadata=metadata)
-    given = [Message(b'{"name":"a"}', 4, b"x"), Message(None, 5, b"x"), Message(None, 6, b"[1]")]
-    assert rows(one.decode(given)) == [(4, "x", "a", 1), (5, "x", None, -1), (6, "[1]", None, -1)]
-    assert rows(one.decode(given[1:2])) == [(5, "x", None, -1)]
+    given = [sent(b'{"name":"a"}', 4, b"x"), sent(None, 5, b"x"), sent(None, 6, b"[1]")]
+    assert rows(decoded(one, given)) == [(4, "x", "a", 1), (5, "x", None, -1), (6, "[1]", None, -1)]
+    assert rows(decoded(one, given[1:2])) == [(5, "x", None, -1)]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +127,7 @@ def test_columns_from_metadata() -> None:
 def test_keys_that_mean_the_same(schema: str, keys: list[bytes]) -> None:
     """However they are written, and all at once."""
     want = ddl.parse(schema)
-    found = key_columns(keys, want)
+    found = key_columns(Payloads.of(keys), want)
     assert found.schema == want
     assert found.num_rows == len(keys)
     assert len({tuple(r.values()) for r in found.to_pylist()}) == 1
@@ -134,14 +137,16 @@ def test_keys_that_mean_the_same(schema: str, keys: list[bytes]) -> None:
 def test_text_is_not_mistaken() -> None:
     """A single column of text is what it is, brackets or not."""
     words = [b"[1]", b'["x"]', b"{", b'{"b":1}', b'"x"', b"", b"null"]
-    assert key_columns(words, ddl.parse("a STRING")).column(0).to_pylist() == [w.decode() for w in words]
+    assert key_columns(Payloads.of(words), ddl.parse("a STRING")).column(0).to_pylist() == [
+        w.decode() for w in words
+    ]
 
 
 @pytest.mark.parametrize("key", [b"x", b"[7,8]", b'{"b":7}', b"", b"{}", b"[", b"\xff", b"7.5", b'"7"'])
 def test_keys_that_do_not_fit(key: bytes) -> None:
     """Said without the key."""
     with pytest.raises(Bad, match=r"upsert.key, 'a' int64$"):
-        key_columns([b"1", key], ddl.parse("a BIGINT"))
+        key_columns(Payloads.of([b"1", key]), ddl.parse("a BIGINT"))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +156,7 @@ def test_keys_that_do_not_fit(key: bytes) -> None:
 def test_keys_that_are_json_and_cannot_be_read(schema: str, key: bytes) -> None:
     """Nested without end, or half a character: one bad message."""
     made = decoder(RowChanges(None, tuple(ddl.parse(schema).names)), "a", schema=ddl.parse(schema))
-    found, bad = made.decode([Message(None, name=b'["1","2"]'), Message(None, name=key)])
+    found, bad = decoded(made, [sent(None, key=b'["1","2"]'), sent(None, key=key)])
     assert [why[:37] for _, why in bad] == ["deletes by a key that is not the text"]
     assert found is not None and found.num_rows == 1
 
@@ -178,6 +183,6 @@ def test_keys_that_our_own_output_writes(data: st.DataObject) -> None:
         columns.append(drawn.cast(kind))
     batch = pa.record_batch(columns, names)
     made = texts.texts(columns[0]) if len(names) == 1 else texts.json_arrays(batch)
-    found = key_columns([k.encode() for k in made.to_pylist()], batch.schema)
+    found = key_columns(Payloads.of([k.encode() for k in made.to_pylist()]), batch.schema)
     if names != ["s"] or not any("{" in k for k in made.to_pylist()):
         assert found.to_pylist() == batch.to_pylist()

@@ -1,6 +1,5 @@
 """Messages become rows, or are named as bad: all at once gives what one by one gives."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,10 +14,12 @@ from joinlib import files
 from joinlib.source.kafka import consumer, letters
 from joinlib.source.kafka.bad import BadMessage
 from joinlib.source.kafka.decode import HEADERS, Decoder
+from joinlib.source.kafka.messages import Messages
 from joinlib.source.kafka.reader import KafkaReader
 from joinlib.source.slices import Slice
 from joinlib.spec.inputs import KafkaMetadata, MessageCsv, MessageFormat
 from tests.configs import topics
+from tests.messages import decoded, sent
 
 SCHEMA = pa.schema([("a", pa.int64()), ("t", pa.string())])
 JSON = [
@@ -29,39 +30,6 @@ JSON = [
 CSV = [b"1,x", b"2,", b",y", b"3", b"4,x,y", b"", b"\n", b"no,x", b"5,x\n", b"6,x\n7,y", b'8,"a', b'b",9', b'9,"a,b"', b'1,""']  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Message:
-    """What the decoder asks of one."""
-
-    body: bytes | None
-    at: int = 0
-    name: bytes | None = None
-
-    def __len__(self) -> int:
-        return len(self.body or b"")
-
-    def value(self) -> bytes | None:
-        return self.body
-
-    def key(self) -> bytes | None:
-        return self.name
-
-    def offset(self) -> int:
-        return self.at
-
-    def partition(self) -> int:
-        return 3
-
-    def topic(self) -> str:
-        return "orders"
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1_000
-
-    def headers(self) -> list[tuple[str, bytes]]:
-        return [("h", b"1")]
-
-
 def decoder(format: MessageFormat, schema: pa.Schema = SCHEMA, columns: Any = None, **more: Any) -> Decoder:
     config = topics("i", "k:1", "orders", format=format, **more)
     return Decoder(config, schema, tuple(schema.names if columns is None else columns))
@@ -69,7 +37,7 @@ def decoder(format: MessageFormat, schema: pa.Schema = SCHEMA, columns: Any = No
 
 def said(found: Any) -> tuple[list[Any], list[Any]]:
     rows, bad = found
-    return (rows.to_pylist() if rows is not None else []), [(m.body, m.at) for m, _ in bad]
+    return (rows.to_pylist() if rows is not None else []), [(m.value, m.offset) for m, _ in bad]
 
 
 @pytest.mark.parametrize(("format", "values"), [("json", JSON), ("csv", CSV)])
@@ -77,11 +45,11 @@ def said(found: Any) -> tuple[list[Any], list[Any]]:
 def test_all_at_once_is_one_by_one(format: MessageFormat, values: list[bytes], data: st.DataObject) -> None:
     """Halves of rows in two messages are no row, and a good message is not lost for a bad neighbour."""
     drawn = data.draw(st.lists(st.sampled_from(values), max_size=7))
-    messages = [Message(v, at) for at, v in enumerate(drawn)]
+    messages = [sent(v, at) for at, v in enumerate(drawn)]
     one = decoder(format)
-    alone = [said(one.decode([m])) for m in messages]
+    alone = [said(decoded(one, [m])) for m in messages]
 
-    rows, bad = said(one.decode(messages))
+    rows, bad = said(decoded(one, messages))
 
     assert rows == [row for found, _ in alone for row in found]
     assert bad == [message for _, found in alone for message in found]
@@ -90,7 +58,7 @@ def test_all_at_once_is_one_by_one(format: MessageFormat, values: list[bytes], d
 
 def test_which_json_is_a_row() -> None:
     """One object, white space around it or in it; absent fields are NULL."""
-    rows, bad = said(decoder("json").decode([Message(v) for v in JSON]))
+    rows, bad = said(decoded(decoder("json"), [sent(v) for v in JSON]))
     assert rows == [
         {"a": 1, "t": "x"},
         {"a": 2, "t": None},
@@ -103,7 +71,7 @@ def test_which_json_is_a_row() -> None:
 
 def test_which_csv_is_a_row() -> None:
     """One line of as many values as there are columns."""
-    rows, _ = said(decoder("csv", csv=MessageCsv()).decode([Message(v) for v in CSV]))
+    rows, _ = said(decoded(decoder("csv", csv=MessageCsv()), [sent(v) for v in CSV]))
     assert [tuple(r.values()) for r in rows] == [
         (1, "x"), (2, None), (None, "y"), (5, "x"), (9, "a,b"), (1, ""),
     ]  # fmt: skip
@@ -114,7 +82,7 @@ def test_reasons_name_the_column_and_no_value() -> None:
     strict = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("t", pa.timestamp("us", "UTC"))])
     one = decoder("json", strict)
     bad = [b'{"a":"secret"}', b'{"t":"2026-01-01T00:00:00Z"}', b'{"a":1,"t":"secret"}', b"secret"]
-    reasons = [one.decode([Message(v)])[1][0].reason for v in bad]
+    reasons = [decoded(one, [sent(v)])[1][0].reason for v in bad]
     assert "column 'a' does not fit int64" in reasons[0]
     assert "'a' is declared NOT NULL" in reasons[1]
     assert "column 't' does not fit timestamp" in reasons[2]
@@ -139,18 +107,18 @@ def test_arrow_messages_may_change_their_schema() -> None:
     ]
     bad = [stream(a=["no"], t=["x"]), stream(a=[1]), b"noise", good[0][:-30], b""]
     one = decoder("arrow")
-    rows, refused = one.decode([Message(v, i) for i, v in enumerate([*good, *bad])])
+    rows, refused = decoded(one, [sent(v, i) for i, v in enumerate([*good, *bad])])
     assert rows is not None
     assert [tuple(r.values()) for r in rows.to_pylist()] == [(1, "x"), (2, "y"), (3, "z")]
-    assert [m.at for m, _ in refused] == [3, 4, 5, 6, 7]
+    assert [m.offset for m, _ in refused] == [3, 4, 5, 6, 7]
     assert "declared as int64" in refused[0].reason
     assert "no column 't'" in refused[1].reason
 
 
 def test_places_of_rows_that_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """There are as many rows as messages here, but not one in each."""
-    sent = [Message(stream(a=pa.array([], pa.int64())), 7), Message(stream(a=[1, 2]), 8)]
-    client = SimpleNamespace(messages=lambda *_: iter([sent]))
+    given = [sent(stream(a=pa.array([], pa.int64())), 7), sent(stream(a=[1, 2]), 8)]
+    client = SimpleNamespace(messages=lambda *_: iter([Messages.of(given)]))
     monkeypatch.setattr(consumer, "source", lambda _: client)
     kafka = KafkaReader(topics("i", "k:1", "orders", format="arrow"), SCHEMA, [])
     found = [
@@ -172,9 +140,9 @@ def test_metadata_columns(format: MessageFormat) -> None:
     )  # fmt: skip
     about = KafkaMetadata(key="k", offset="o", partition="p", timestamp="at", headers="h", topic="topic")
     value = b'{"a":1,"o":99}' if format == "json" else stream(a=[1, 2])
-    messages = [Message(value, 7, b"k"), Message(value, 8), Message(value, 9, b"\xff")]
+    messages = [sent(value, 7, b"k"), sent(value, 8), sent(value, 9, b"\xff")]
 
-    rows, bad = decoder(format, schema, metadata=about).decode(messages)
+    rows, bad = decoded(decoder(format, schema, metadata=about), messages)
 
     assert rows is not None
     assert rows.schema == schema
@@ -190,7 +158,19 @@ def test_metadata_columns(format: MessageFormat) -> None:
         "topic": "orders",
     }
     assert rows.column("k").to_pylist()[-1] is None
-    assert [m.at for m, _ in bad] == [9]
+    assert [m.offset for m, _ in bad] == [9]
+
+
+def test_a_header_whose_name_is_no_text() -> None:
+    """A bad message, where headers are a column; else nobody looks at it."""
+    odd = Messages.of(
+        [sent(b'{"a":%d}' % n)._replace(headers=((name, b"1"),)) for n, name in ((1, b"fine"), (2, b"\xff"))]
+    )
+    schema = pa.schema([("a", pa.int64()), ("h", HEADERS)])
+    for columns, good in ((("a", "h"), [1]), (("a",), [1, 2])):
+        rows, bad = decoder("json", schema, columns, metadata=KafkaMetadata(headers="h")).decode(odd)
+        assert rows is not None
+        assert (rows.column("a").to_pylist(), len(bad)) == (good, 2 - len(good))
 
 
 @pytest.mark.parametrize("columns", [(), ("o",), ("t",)])
@@ -198,7 +178,7 @@ def test_bad_messages_are_bad_whatever_is_asked_for(columns: tuple[str, ...]) ->
     """Rows only counted, only metadata wanted: a message that is no object is still found."""
     schema = pa.schema([*SCHEMA, pa.field("o", pa.int64())])
     one = decoder("json", schema, columns, metadata=KafkaMetadata(offset="o"))
-    rows, bad = one.decode([Message(b'{"a":1}'), Message(b"no"), Message(b'{"a":2}')])
+    rows, bad = decoded(one, [sent(b'{"a":1}'), sent(b"no"), sent(b'{"a":2}')])
     assert rows is not None
     assert (rows.num_rows, tuple(rows.schema.names), len(bad)) == (2, columns, 1)
 
@@ -211,7 +191,7 @@ def test_dead_letters_are_on_the_disk_before_they_are_seen(
     monkeypatch.setattr(
         files.os, "fsync", lambda handle: calls.append(Path(f"/proc/self/fd/{handle}").readlink().suffix)
     )
-    refused = [BadMessage(Message(b"{"), "no object")]
+    refused = [BadMessage(sent(b"{"), "no object")]
     letters.write(tmp_path, "a", Slice(0, None, 1, "t", start=0, stop=8), refused)
     assert calls == [".parquet", ""]
     assert [f.name.partition("-")[0] for f in tmp_path.glob("*.parquet")] == ["a"]

@@ -9,13 +9,14 @@ import pytest
 from joinlib.source import RowChanges
 from joinlib.source.kafka import registry
 from joinlib.source.kafka.decode import Decoder
+from joinlib.source.kafka.messages import Message
 from joinlib.spec import ddl
 from joinlib.spec.inputs import KafkaMetadata
 from joinlib.spec.kafka import KeyFormat, SchemaRegistry
 from joinlib.worker import Worker, using
 from tests.configs import topics
+from tests.messages import decoded, sent
 from tests.unit.source.avro.test_rows import record, written
-from tests.unit.source.test_kafka_decode import Message
 
 LONG, ID, BOTH, TEXT = 1, 2, 3, 4
 VALUE = 9
@@ -44,7 +45,7 @@ def framed(id: int, datum: Any) -> bytes:
 
 def message(key: bytes | None, id: int | None = 0, at: int = 0) -> Message:
     """A row; a message without a value if `id` is None."""
-    return Message(None if id is None else framed(VALUE, {"id": id, "name": f"n{id}"}), at, key)
+    return sent(None if id is None else framed(VALUE, {"id": id, "name": f"n{id}"}), at, key)
 
 
 def decoder(
@@ -79,12 +80,12 @@ def test_a_column_of_the_key(folder: Path) -> None:
     """Keys of several schemas, and none, each beside its row."""
     keys = [framed(LONG, 7), None, framed(ID, {"id": 8}), framed(LONG, -1), None]
     given = [message(key, at) for at, key in enumerate(keys)]
-    found = decoder(folder, "id BIGINT, k BIGINT", key="k").decode(given)
+    found = decoded(decoder(folder, "id BIGINT, k BIGINT", key="k"), given)
     assert rows(found) == [(0, 7), (1, None), (2, 8), (3, -1), (4, None)]
-    assert rows(decoder(folder, "id BIGINT, k BIGINT", key="k").decode(given[1:2])) == [(1, None)]
+    assert rows(decoded(decoder(folder, "id BIGINT, k BIGINT", key="k"), given[1:2])) == [(1, None)]
     both = [message(framed(BOTH, {"part": "x", "id": 1})), message(None)]
     made = decoder(folder, "name STRING, k STRUCT<id: BIGINT, part: STRING>", key="k")
-    assert rows(made.decode(both)) == [("n0", {"id": 1, "part": "x"}), ("n0", None)]
+    assert rows(decoded(made, both)) == [("n0", {"id": 1, "part": "x"}), ("n0", None)]
 
 
 def test_a_message_without_a_value_deletes_its_key(folder: Path) -> None:
@@ -96,20 +97,20 @@ def test_a_message_without_a_value_deletes_its_key(folder: Path) -> None:
         message(framed(BOTH, {"part": "x", "id": 2}), None),
         message(framed(LONG, 3), 3),
     ]
-    found = decoder(folder, "id BIGINT, name STRING", BY_ID).decode(given)
+    found = decoded(decoder(folder, "id BIGINT, name STRING", BY_ID), given)
     assert rows(found) == [(1, "n1", 1), (1, None, -1), (2, "n2", 1), (2, None, -1), (3, "n3", 1)]
     two = decoder(folder, "id BIGINT, part STRING NOT NULL", RowChanges(None, ("id", "part")))
-    assert rows(two.decode([message(framed(BOTH, {"part": "x", "id": 2}), None)])) == [(2, "x", -1)]
+    assert rows(decoded(two, [message(framed(BOTH, {"part": "x", "id": 2}), None)])) == [(2, "x", -1)]
 
 
 def test_the_key_of_an_upsert_may_be_the_column_of_keys(folder: Path) -> None:
     """Then rows and deletions have it from there; so has a part of it that is in no value."""
     made = decoder(folder, "k STRING, name STRING", RowChanges(None, ("k",)), key="k")
     given = [message(framed(TEXT, "a"), 1), message(framed(TEXT, "a"), None)]
-    assert rows(made.decode(given)) == [("a", "n1", 1), ("a", None, -1)]
+    assert rows(decoded(made, given)) == [("a", "n1", 1), ("a", None, -1)]
     both = decoder(folder, "part STRING, id BIGINT", RowChanges(None, ("part", "id")), key="part")
     given = [message(framed(BOTH, {"part": "x", "id": 1}), at) for at in (1, None)]
-    assert rows(both.decode(given)) == [("x", 1, 1), ("x", 1, -1)]
+    assert rows(decoded(both, given)) == [("x", 1, 1), ("x", 1, -1)]
 
 
 @pytest.mark.parametrize(
@@ -126,11 +127,11 @@ def test_the_key_of_an_upsert_may_be_the_column_of_keys(folder: Path) -> None:
 def test_a_key_that_deletes_nothing_is_a_bad_message(folder: Path, key: bytes | None, said: str) -> None:
     """Alone: its neighbours come."""
     good = message(framed(LONG, 1), None)
-    found, ((bad, why),) = decoder(folder, "id BIGINT, name STRING", BY_ID).decode(
-        [good, message(key, None), good]
+    found, ((bad, why),) = decoded(
+        decoder(folder, "id BIGINT, name STRING", BY_ID), [good, message(key, None), good]
     )
     assert found is not None and found.column(0).to_pylist() == [1, 1]
-    assert bad.name == key
+    assert bad.key == key
     assert why.startswith(said)
     assert "secret" not in why
 
@@ -138,11 +139,11 @@ def test_a_key_that_deletes_nothing_is_a_bad_message(folder: Path, key: bytes | 
 def test_keys_that_are_null(folder: Path) -> None:
     """No upsert has one, and no column that is declared NOT NULL."""
     made = decoder(folder, "id STRING, name STRING", BY_ID)
-    assert made.decode([message(framed(TEXT, None), None)])[1][0].reason == (
+    assert decoded(made, [message(framed(TEXT, None), None)])[1][0].reason == (
         "value: column 'id' is NULL, but belongs to upsert.key (row 0 of those)"
     )
     made = decoder(folder, "id BIGINT, k BIGINT NOT NULL", key="k")
-    found, ((_, why),) = made.decode([message(framed(LONG, 1), 1), message(None, 2)])
+    found, ((_, why),) = decoded(made, [message(framed(LONG, 1), 1), message(None, 2)])
     assert rows((found, [])) == [(1, 1)]
     assert why == "value: column 'k' is declared NOT NULL, but is NULL (row 0 of those)"
 
@@ -151,4 +152,4 @@ def test_keys_stay_as_they_are_where_they_are_text(folder: Path) -> None:
     """Framed or not: the bytes are the column."""
     key = framed(LONG, 7)
     made = decoder(folder, "id BIGINT, k BINARY", key_format="text", key="k")
-    assert rows(made.decode([message(key, 1)])) == [(1, key)]
+    assert rows(decoded(made, [message(key, 1)])) == [(1, key)]

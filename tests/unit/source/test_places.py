@@ -9,6 +9,7 @@ from joinlib.source.kafka.bad import Bad
 from joinlib.source.kafka.encodings import column
 from joinlib.source.kafka.keys import key_columns
 from joinlib.source.parse import CsvFormat, csv_table, json_table
+from joinlib.source.payloads import Payloads
 from joinlib.source.places import check_all, refused
 
 KIND = pa.decimal128(38, 5)
@@ -24,7 +25,7 @@ def test_no_decimal_is_made_of_them(text: str) -> None:
     with pytest.raises(pa.ArrowInvalid):
         json_table(f'{{"d":"{text}"}}'.encode(), WANT)
     with pytest.raises(Bad):
-        key_columns([text.encode()], pa.schema([("d", KIND)]))
+        key_columns(Payloads.of([text.encode()]), pa.schema([("d", KIND)]))
     with pytest.raises(pa.ArrowInvalid):
         check_all(pa.array(["1", None, text]))
     with pytest.raises(Bad):

@@ -1,0 +1,19 @@
+"""Messages as a client hands them on, made by hand."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from joinlib.source.kafka.bad import BadMessage
+from joinlib.source.kafka.decode import Decoder
+from joinlib.source.kafka.messages import Message, Messages
+
+
+def sent(value: bytes | None, offset: int = 0, key: bytes | None = None) -> Message:
+    """One of partition 3 of a topic."""
+    return Message("orders", 3, offset, 1_000, key, value, ((b"h", b"1"),))
+
+
+def decoded(decoder: Decoder, messages: Sequence[Message]) -> tuple[pa.RecordBatch | None, list[BadMessage]]:
+    """What becomes of them, all at once."""
+    return decoder.decode(Messages.of(messages)) if messages else (None, [])

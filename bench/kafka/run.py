@@ -5,12 +5,14 @@
 Every figure comes from a process of its own: `bare` takes messages from confluent-kafka and looks at each
 value; `columns` takes them by our own client, their values, keys, times and offsets in arrays; `blocks` does all
 that a map task does (decode, prepare, hash, split) but for Spark. One task each, so one Python thread and the
-client's own threads. `backlog` reads a long topic batch after batch and says what memory that takes.
+client's own threads. `command` is `streamjoin run --until-done`: two inputs of the topic, joined, on all cores, results
+made and dropped, start-up and all. `backlog` reads a long topic batch after batch and says what memory that takes.
 """
 
 import argparse
 import json
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -127,6 +129,20 @@ def blocks(servers: str, topic: str, format: str, batch_rows: int = 1_000_000) -
     return {"rows": rows, "seconds": seconds, "batches": batches, "peak_mb": peak}
 
 
+def command(servers: str, topic: str, format: str) -> dict[str, float]:
+    """Rows a second of both inputs."""
+    with tempfile.TemporaryDirectory() as folder:
+        spec = Path(folder) / "bench.yaml"
+        spec.write_text(SPEC.format(schema=SCHEMA, servers=servers, topic=topic, format=format))
+        run = [Path(sys.executable).with_name("streamjoin"), "run", spec, "--until-done"]
+        started = time.perf_counter()
+        done = subprocess.run(run, check=True, capture_output=True, text=True)
+        seconds = time.perf_counter() - started
+    found = re.search(r"([\d,]+) rows read", done.stdout + done.stderr)
+    assert found, done.stdout + done.stderr
+    return {"rows": int(found[1].replace(",", "")), "seconds": seconds}
+
+
 def _routed(plan: Any, source: Any, slices: Any, units: int) -> int:
     rows = 0
     for sequence, batch in enumerate(reader(source.config, source.schema).read_many(slices, plan.read)):
@@ -159,7 +175,7 @@ def _json(start: int, stop: int) -> Iterator[bytes]:
                 i // 3600 % 24,
                 i // 60 % 60,
                 i % 60,
-                i,
+                i % 1_000_000,
             )
         )
 

@@ -39,16 +39,16 @@ def test_all_that_there_is_to_a_message(broker: Broker, headers: bool) -> None:
         (b"v", b"k", [("a", b"1"), ("b", None), ("a", b"")]), (None, None, []), (b"", b"", [("\u00e4" * 99, b"\xff")]),
         (b"x" * 100_000, b"y" * 1_000, []), (b"last", None, [("", b"")]),
     ]  # fmt: skip
-    producer = Producer({"bootstrap.servers": broker.servers})
+    producer, now = Producer({"bootstrap.servers": broker.servers}), int(time.time() * 1000)
     for at, (value, key, own) in enumerate(sent):
-        producer.produce(topic, value, key, partition=1, timestamp=1_000 + at, headers=own)
+        producer.produce(topic, value, key, partition=1, timestamp=now + at, headers=own)
     assert producer.flush(20) == 0
     one = client(broker)
     one.assign({(topic, 1): 0})
     messages, end = taken(one, 1, headers)
     assert isinstance(messages, Messages) and isinstance(end, PartitionEvent)
     assert list(messages) == [
-        Message(topic, 1, at, 1_000 + at, key, value, tuple((n.encode(), v) for n, v in own if headers))
+        Message(topic, 1, at, now + at, key, value, tuple((n.encode(), v) for n, v in own if headers))
         for at, (value, key, own) in enumerate(sent)
     ]
     assert (end.error.code(), end.offset) == (END, 5)

@@ -18,7 +18,7 @@ from joinlib.source.kafka.ranges import Partition
 from joinlib.spec.kafka import KafkaConnection
 from joinlib.worker import Keep, current
 
-_WAIT_S = 0.005  # for as many messages as are asked for; a range with gaps takes at least so long
+_WAIT_S = 0.05  # how long to wait for as many messages as are asked for
 _GONE = codes("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
 _FINAL = codes(
     "TOPIC_AUTHORIZATION_FAILED", "_SSL", "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_BAD_MSG"

@@ -40,10 +40,16 @@ class Decoder:
     schema: pa.Schema  # as declared
     columns: tuple[str, ...]  # the columns to return
 
-    def decode(self, messages: Messages) -> tuple[pa.RecordBatch | None, list[BadMessage]]:
+    def decode(
+        self, messages: Messages, *, first: bool = False
+    ) -> tuple[pa.RecordBatch | None, list[BadMessage]]:
         """Return the rows of messages, in order, and the messages that cannot be decoded.
 
         A message without a value is no row, unless it deletes a key.
+
+        Args:
+            messages: Of one partition.
+            first: Whether to look no further than the first message that cannot be decoded.
         """
         if not (self._by_key or (there := messages.values.there).all()):
             messages = messages.take(there)
@@ -54,10 +60,13 @@ class Decoder:
         except (Bad, InputError, RecursionError, *PARSE_ERRORS) as e:
             if len(messages) == 1:
                 return None, [BadMessage(messages[0], self._why(messages[0], e))]
-        half = len(messages) // 2
-        parts = [self.decode(part) for part in (messages[:half], messages[half:])]
-        batches = [batch for batch, _ in parts if batch is not None]
-        return pa.concat_batches(batches) if batches else None, [bad for _, found in parts for bad in found]
+        half, batches, bad = len(messages) // 2, list[pa.RecordBatch](), list[BadMessage]()
+        for part in (messages[:half], messages[half:]):
+            if not (bad and first):
+                batch, found = self.decode(part, first=first)
+                batches += [] if batch is None else [batch]
+                bad += found
+        return pa.concat_batches(batches) if batches else None, bad
 
     def _decoded(self, messages: Messages) -> pa.RecordBatch:
         how = self.config.changes

@@ -92,9 +92,10 @@ class KafkaReader(SliceReader):
     def _slice(self, decoder: Decoder, slice: Slice, found: Iterator[Messages]) -> Iterator[pa.RecordBatch]:
         refused: list[BadMessage] = []
         block: list[pa.RecordBatch] = []
+        fails = self.config.spec.on_bad_message == "fail"
         for chunk in _chunks(found):
-            rows, bad = decoder.decode(chunk)
-            if bad and self.config.spec.on_bad_message == "fail":
+            rows, bad = decoder.decode(chunk, first=fails and self.refused is None)
+            if bad and fails:
                 if self.refused is None:
                     raise InputError(_refusal(bad[0]))
                 self.refused.extend(map(_refused, bad))

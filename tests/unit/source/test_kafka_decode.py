@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinlib import files
-from joinlib.source.kafka import consumer, letters
+from joinlib.errors import InputError
+from joinlib.source.kafka import consumer, decode, letters
 from joinlib.source.kafka.bad import BadMessage
 from joinlib.source.kafka.decode import HEADERS, Decoder
 from joinlib.source.kafka.messages import Messages
 from joinlib.source.kafka.reader import KafkaReader
+from joinlib.source.parse import json_table
 from joinlib.source.slices import Slice
 from joinlib.spec.inputs import KafkaMetadata, MessageCsv, MessageFormat
 from tests.configs import topics
@@ -54,6 +56,23 @@ def test_all_at_once_is_one_by_one(format: MessageFormat, values: list[bytes], d
     assert rows == [row for found, _ in alone for row in found]
     assert bad == [message for _, found in alone for message in found]
     assert len(rows) + len(bad) == len(messages)
+
+
+def test_a_topic_that_is_none_of_these_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first message is told without looking at each: a schema that is wrong is wrong for all of them."""
+    parsed = []
+    monkeypatch.setattr(
+        decode, "json_table", lambda text, want: parsed.append(text) or json_table(text, want)
+    )
+    given = [sent(b'{"a":1}', 6), *(sent(b'{"a":"no"}', at) for at in range(7, 4_000))]
+    client = SimpleNamespace(messages=lambda *_: iter([Messages.of(given)]))
+    monkeypatch.setattr(consumer, "source", lambda _: client)
+    kafka = KafkaReader(topics("i", "k:1", "orders", format="json"), SCHEMA)
+    with pytest.raises(
+        InputError, match=r"partition 3, offset 7: the value of column 'a' does not fit int64"
+    ):
+        list(kafka.read_many([Slice(0, None, 1, "orders", 3, start=6, stop=4_000)], ["a"]))
+    assert len(parsed) < 50
 
 
 def test_which_json_is_a_row() -> None:

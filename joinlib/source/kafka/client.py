@@ -249,7 +249,11 @@ class _Library:
         # The extension and what it is linked with, wherever that is.
         found = ctypes.CDLL(cimpl.__file__)
         for name, (result, given) in _FUNCTIONS.items():
-            function = getattr(found, f"rd_kafka_{name}")
+            function = getattr(found, f"rd_kafka_{name}", None)
+            if function is None:
+                raise ImportError(
+                    f"{cimpl.__file__} hides rd_kafka_{name}; install confluent-kafka's own wheel"
+                )
             function.restype, function.argtypes = result, given
             setattr(self, name, function)
 

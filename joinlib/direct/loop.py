@@ -7,11 +7,10 @@ Spark places tasks, exchanges rows between them and tries them again. On one mac
 and Spark's part of a small batch is more than half of its time. The logs are Spark's own, and a batch depends on nothing
 else: so whichever of the two has begun a batch, either of them can run it again and go on behind it.
 
-Law: one of them runs at a time. Whatever fails ends the loop; then Spark goes on, tries again and says what is wrong. A run
-that has an end is done where the loop finds nothing more.
+Law: one of them runs at a time. Whatever fails ends the loop; then Spark goes on, tries again and says what is wrong, unless it
+is the user's mistake, in the first batch that is tried. A run that has an end is done where the loop finds nothing more.
 """
 
-import logging
 import threading
 import time
 from collections import deque
@@ -29,7 +28,6 @@ from joinlib.direct.servers import Servers
 
 _POLL_S = 0.01  # between two looks for new rows, as in Spark
 KEPT = 100  # batches of which it is known what they took
-log = logging.getLogger("joinlib.direct")
 
 
 class DirectLoop(threading.Thread):
@@ -62,6 +60,7 @@ class DirectLoop(threading.Thread):
         self._stopping = threading.Event()
         self._behind = False  # whether the last batch took longer than the pace: the next one is read ahead
         self.done = False  # all that there is has been read
+        self.failed: Exception | None = None  # what has ended it
         self.busy = False  # whether a batch is running
         self.count = 0  # of batches that are done
         self.took: deque[dict[str, Any]] = deque(maxlen=KEPT)  # what batches took, in Spark's words
@@ -84,9 +83,9 @@ class DirectLoop(threading.Thread):
             end: str | None = start
             while end is not None and not self._stopping.is_set():
                 last, end = last + 1, self._next(last + 1, end)
-        except Exception as error:  # noqa: BLE001 - Spark runs the batch again, and reports what it meets
+        except Exception as error:  # noqa: BLE001 - who waits for the loop decides what to do about it
             if not self._stopping.is_set():
-                log.warning("a batch is left to Spark: %s", error)
+                self.failed = error
         finally:
             self.busy = False
             self._servers.close()

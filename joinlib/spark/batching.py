@@ -8,6 +8,7 @@ less often the sooner it was undone. A run that has an end does not change back.
 """
 
 import json
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -23,8 +24,8 @@ from joinlib.checkpoint import batches
 from joinlib.compiled import Compiled
 from joinlib.direct.commit import Commit
 from joinlib.direct.loop import KEPT, DirectLoop
-from joinlib.direct.servers import Servers
-from joinlib.errors import GO_ON, NotReady
+from joinlib.direct.servers import ServerGone, Servers
+from joinlib.errors import GO_ON, InputError, NotReady, SpecError
 from joinlib.spark import session
 from joinlib.spark.boot import prefork
 from joinlib.spark.failure import translate
@@ -39,6 +40,7 @@ _MOST = 1024  # batches in a row that are waited for, after changes that were no
 _WORTH = 100  # batches without Spark, after which a change was worth it
 _SOON_S = 1.0  # for a query that has been stopped to end
 Progress = dict[str, Any]
+log = logging.getLogger("joinlib.direct")
 
 
 class Batching:
@@ -91,6 +93,7 @@ class Batching:
             if loop.is_alive():
                 self._spark.look()
             elif not loop.done:
+                self._told(loop)
                 self._return(loop)
             return loop.done
         assert self.query is not None
@@ -149,6 +152,19 @@ class Batching:
             until_done=until_done,
         )
         self._direct.start()
+
+    def _told(self, loop: DirectLoop) -> None:
+        """Raise the user's mistake that has ended the loop in its first batch, which Spark would take seconds to meet again.
+
+        Later it is tried once more, like what else has failed: nobody waits for it then.
+        """
+        error = loop.failed
+        if isinstance(error, ServerGone):
+            error = translate(str(error), batches.cut_off(self._logs))
+        if loop.count == 0 and isinstance(error, (SpecError, InputError)):
+            raise error from loop.failed
+        if error is not None:
+            log.warning("a batch is left to Spark: %s", loop.failed)
 
     def _return(self, loop: DirectLoop) -> None:
         """Go on with Spark."""

@@ -121,6 +121,26 @@ def test_a_run_that_has_an_end_may_need_none(job: Job) -> None:
     assert job.trial.output(SQL) == job.trial.expected(SQL)
 
 
+@pytest.mark.parametrize("sound", [False, True])
+def test_a_mistake_of_the_user(job: Job, run: Run, sound: bool) -> None:
+    """In the first batch it is told without Spark, which would take seconds to say the same; later Spark tries once more."""
+    run.until(flowing=True)
+    if sound:
+        job.pour()
+        _until_read(job, run)
+    pq.write_table(pa.table({"k": ["x"], "v": [1]}), job.trial.folder / "a" / "99999.parquet")
+    watched = []
+    while run.alive:
+        watched.append(_jvm(run))
+        time.sleep(0.05)
+    assert run.end() == 1
+    assert any(watched) == sound
+    told = run.lines[-1]
+    assert told["kind"] == "InputError"
+    assert "99999.parquet" in told["error"]
+    assert "declared as int64" in told["error"]
+
+
 def _spec(trial: Trial) -> object:
     return {
         "apiVersion": "streamjoin.dev/v1alpha1",

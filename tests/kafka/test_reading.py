@@ -94,11 +94,16 @@ def test_tombstones_and_keys(broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic("tombstones")
     broker.send(topic, [*objects(1), None, *objects(2)])
     broker.send(topic, objects(3), key=b"k", headers=[("h", b"v")])
-    schema = ddl.parse("a BIGINT, k STRING, n BIGINT")
-    one = opened(tmp_path, broker.servers, topic, schema=schema, metadata={"key": "k", "offset": "n"})
-    batches = list(one.reader.read_many(one.slices(0, one.discover()), ["a", "n", "k"]))
-    rows = [tuple(r.values()) for b in batches for r in b.to_pylist()]
-    assert rows == [(1, 0, None), (2, 2, None), (3, 3, "k")]
+    schema = ddl.parse("a BIGINT, k STRING, n BIGINT, h ARRAY<STRUCT<key: STRING, value: BINARY>>")
+    filled = {"key": "k", "offset": "n", "headers": "h"}
+    one = opened(tmp_path, broker.servers, topic, schema=schema, metadata=filled)
+    ranges = one.slices(0, one.discover())
+    for ahead in (False, True):
+        if ahead:
+            fetch_ahead([(one.reader.config, ranges)])  # type: ignore[attr-defined]
+        batches = list(one.reader.read_many(ranges, ["a", "n", "k", "h"]))
+        rows = [tuple(r.values()) for b in batches for r in b.to_pylist()]
+        assert rows == [(1, 0, None, []), (2, 2, None, []), (3, 3, "k", [{"key": "h", "value": b"v"}])]
 
 
 def test_a_tombstone_deletes_its_key(broker: Broker, tmp_path: Path) -> None:
@@ -111,7 +116,7 @@ def test_a_tombstone_deletes_its_key(broker: Broker, tmp_path: Path) -> None:
         (None, b"two"),
         (None, b"2"),
     ):
-        broker.send(topic, [value], key=key)
+        broker.send(topic, [value], key=key, headers=[("from", key)])
     letters = tmp_path / "bad"
     config = configs.topics(
         "i", broker.servers, topic, changes=RowChanges(None, ("a",)), on_bad_message="deadLetter",
@@ -124,6 +129,7 @@ def test_a_tombstone_deletes_its_key(broker: Broker, tmp_path: Path) -> None:
     assert rows == [("x", 1, 1), (None, 1, -1), ("y", 2, 1), (None, 2, -1)]
     (letter,) = pq.read_table(letters).to_pylist()
     assert (letter["key"], letter["value"]) == (b"two", None)
+    assert letter["headers"] == [{"key": "from", "value": b"two"}]
     assert letter["error"].startswith("deletes by a key that is not the text, JSON array or JSON object")
     assert one.reader.bad == 1
 

@@ -8,7 +8,7 @@ message objects, and no columns; `runtime, fields` also reads each field of them
 
 import argparse
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from statistics import median
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from google.protobuf.message_factory import GetMessageClass
 
 from bench.kafka import avro
+from joinlib.source.payloads import Payloads
 from joinlib.source.protobuf.columns import ProtobufRows
 from joinlib.source.protobuf.program import tables
 from joinlib.source.protobuf.protoc import ProtoFile, compiled_files
@@ -52,23 +53,23 @@ def messages(count: int) -> list[bytes]:
     return found
 
 
-def columns(*names: str) -> Callable[[Sequence[bytes]], None]:
+def columns(*names: str) -> Callable[[avro.Values], None]:
     want = pa.schema([f for f in columns_of(ORDER) if not names or f.name in names])
     rows = ProtobufRows(tables(ORDER, want, ORDER), want.names)
 
-    def run(values: Sequence[bytes]) -> None:
+    def run(values: avro.Values) -> None:
         for start in range(0, len(values), AT_ONCE):
             rows.table(values[start : start + AT_ONCE], len(HEAD))
 
     return run
 
 
-def objects(values: Sequence[bytes]) -> None:
+def objects(values: avro.Values) -> None:
     for value in values:
         MESSAGE.FromString(value[len(HEAD) :])
 
 
-def fields(values: Sequence[bytes]) -> None:
+def fields(values: avro.Values) -> None:
     for value in values:
         found = MESSAGE.FromString(value[len(HEAD) :])
         _ = (found.id, found.customer, found.quantity, found.price, found.at, found.note, found.paid)
@@ -79,10 +80,11 @@ def main() -> None:
     arguments.add_argument("--messages", type=int, default=400_000)
     arguments.add_argument("--repetitions", type=int, default=5)
     given = arguments.parse_args()
-    proto, other = messages(given.messages), avro.messages(given.messages)
-    ways: dict[str, tuple[Callable[[Sequence[bytes]], None], list[bytes]]] = {
-        "columns, all seven": (columns(), proto),
-        "columns, two": (columns("id", "customer"), proto),
+    proto = messages(given.messages)
+    ours, other = Payloads.of(proto), Payloads.of(avro.messages(given.messages))
+    ways: dict[str, tuple[Callable[[avro.Values], None], avro.Values]] = {
+        "columns, all seven": (columns(), ours),
+        "columns, two": (columns("id", "customer"), ours),
         "runtime": (objects, proto),
         "runtime, fields": (fields, proto),
         "Avro, all seven": (avro.columns(), other),

@@ -34,9 +34,10 @@ class Payloads(Sequence[bytes | None]):
         """Return byte strings as payloads, which they may be already."""
         if isinstance(values, cls):
             return values
-        sizes = np.fromiter((-1 if v is None else len(v) for v in values), np.int64, len(values))
-        data = np.frombuffer(bytearray().join(v + b"\n" for v in values if v is not None), np.uint8)
-        return cls(data, _starts(sizes + 1), sizes)
+        there = [v for v in values if v is not None]
+        sizes = np.full(len(values), -1)
+        sizes[[v is not None for v in values]] = np.fromiter(map(len, there), np.int64, len(there))
+        return cls(np.frombuffer(bytearray(b"\n").join(there), np.uint8), _starts(sizes + 1), sizes)
 
     @classmethod
     def copied(cls, addresses: I64, sizes: I64) -> "Payloads":

@@ -163,17 +163,16 @@ def _read(messages: I64, headers: bool) -> list[Fetched]:
     found = []
     left = np.arange(len(messages))
     while len(left):
-        topic, partition = fields[left[0], [k.TOPIC, k.PARTITION]]
+        topic, partition = (int(n) for n in fields[left[0], [k.TOPIC, k.PARTITION]])
+        place = (_library().topic_name(topic).decode(), partition) if topic else None
         same = (fields[left, k.TOPIC] == topic) & (fields[left, k.PARTITION] == partition)
-        found.append(_fetched(messages, fields, left[same], headers))
+        found.append(_fetched(place, messages, fields, left[same], headers))
         left = left[~same]
     return found
 
 
-def _fetched(messages: I64, fields: I64, own: I64, headers: bool) -> Fetched:
-    """Return what has come of the partition of some messages."""
-    topic, partition = (int(n) for n in fields[own[0], [k.TOPIC, k.PARTITION]])
-    place = (_library().topic_name(topic).decode(), partition) if topic else None
+def _fetched(place: Partition | None, messages: I64, fields: I64, own: I64, headers: bool) -> Fetched:
+    """Return what has come of a partition. `own`: which of the messages."""
     failed = fields[own, k.ERROR] != 0
     events = tuple(_event(fields[at]) for at in own[failed])
     own = own[~failed]

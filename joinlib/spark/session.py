@@ -194,8 +194,15 @@ def _machine() -> dict[str, str]:
 
 
 def alive() -> bool:
-    """Return whether the JVM of this process's session is alive."""
-    return SparkContext._gateway is not None and SparkContext._gateway.proc.poll() is None
+    """Return whether the JVM of this process's session answers. One that was killed may take a while to be gone."""
+    gateway = SparkContext._gateway
+    if gateway is None or gateway.proc.poll() is not None:
+        return False
+    try:
+        gateway.jvm.System.nanoTime()
+    except JVM_GONE:
+        return False
+    return True
 
 
 def end(spark: SparkSession) -> None:

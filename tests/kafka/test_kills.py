@@ -134,7 +134,7 @@ def test_each_result_once_after_kills(own_broker: Broker, tmp_path: Path) -> Non
             feed.stopped.set()
             feeding.join()
         last = job.begin("--until-done")
-        assert last.end() == 0, last._last_words()
+        assert last.end() == 0, last.last_words()
 
         found = job.results()
         print(

@@ -38,5 +38,5 @@ def test_each_result_once_after_power_cuts(own_broker: Broker, tmp_path: Path) -
             drive.fail(run, job.folder / "indexes")
             print(f"cut {at}: batch {begun} was begun, {job.begun} after, {job.results().total()} results")
         last = job.begin("--until-done")
-        assert last.end() == 0, last._last_words()
+        assert last.end() == 0, last.last_words()
         assert job.results() == job.trial.expected(SQL)

@@ -151,13 +151,13 @@ def test_named_points(database: Database, tmp_path: Path, mode: str) -> None:
             feed.one()
         for fault in ("staged:0", "applied:1", "published:2", "collected:3"):
             run = made.begin("--until-done", "--conf", RETRYING, fault=fault)
-            assert run.end() == -9, run._last_words()
+            assert run.end() == -9, run.last_words()
             assert list((made.folder / "faults").iterdir()) == []
             if fault == "applied:1":
                 database.crash()
                 database.start()
         run = made.begin("--until-done", "--conf", RETRYING, fault="copied:4")
-        assert run.end() == 0, run._last_words()
+        assert run.end() == 0, run.last_words()
         assert list((made.folder / "faults").iterdir()) == []
 
         assert made.results() == feed.expected()
@@ -181,7 +181,7 @@ def test_the_table_is_right_after_kills(tmp_path: Path) -> None:
             feed.stopped.set()
             feeding.join()
         last = made.begin("--until-done")
-        assert last.end() == 0, last._last_words()
+        assert last.end() == 0, last.last_words()
         print(f"{feed.files} files, {made.begun + 1} batches, {len(made.runs)} runs, killed: {died}")
         assert made.results() == feed.expected()
         assert made.staging() == 0

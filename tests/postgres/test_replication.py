@@ -99,7 +99,7 @@ def test_the_joined_table_is_the_query_in_the_source(server: Database, tmp_path:
         with Writers(server, 2) as writers:
             died = suffer(job, (server.crash, server.start), VICTIMS, ROUNDS, random.Random(SEED))
         last = job.begin("--until-done")
-        assert last.end() == 0, last._last_words()
+        assert last.end() == 0, last.last_words()
     finally:
         job.close()
     print(f"{writers.done} transactions, {job.begun + 1} batches, {len(job.runs)} runs, killed: {died}")

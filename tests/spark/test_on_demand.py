@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -98,6 +99,19 @@ def test_it_dies_while_none_needs_it(job: Job, run: Run) -> None:
     _check(job, run)
 
 
+def test_one_that_was_killed_and_is_not_gone() -> None:
+    """Its connections go first, and on a busy machine the next batch comes before its end."""
+    ask = (
+        "from types import SimpleNamespace; from pyspark import SparkContext; from joinlib.spark import session;"
+        " session.start(1); print(session.alive()); gateway = SparkContext._gateway; gateway.proc.kill();"
+        " gateway.proc.wait(); gateway.proc = SimpleNamespace(poll=lambda: None); print(session.alive())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", ask], cwd=ROOT, stdout=subprocess.PIPE, timeout=60, check=True
+    )
+    assert done.stdout.split() == [b"True", b"False"]
+
+
 def _check(job: Job, run: Run) -> None:
     assert [line["batch"] for line in run.lines if "batch" in line] == list(range(run.reported + 1))
     assert not run.errors
@@ -165,7 +179,7 @@ def _until_read(job: Job, run: Run, patience_s: float = 120.0) -> None:
     """All rows of both inputs are in batches that were told of."""
     end = time.monotonic() + patience_s
     while _read(run) < 2 * job.rows:
-        assert run.alive
+        assert run.alive, run.last_words()
         assert time.monotonic() < end
         run.until_batches(0)
 
@@ -197,6 +211,6 @@ def _programs(run: Run) -> str:
 def _until_there_is_none(run: Run, patience_s: float = 60.0) -> None:
     end = time.monotonic() + patience_s
     while _jvm(run):
-        assert run.alive
+        assert run.alive, run.last_words()
         assert time.monotonic() < end
         time.sleep(0.1)

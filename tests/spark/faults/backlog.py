@@ -40,7 +40,7 @@ class Backlog(Flowing):
                 died[victim] += run.kill(victim)  # type: ignore[arg-type]
                 if victim == "driver":
                     run.end()
-            assert run.end() == 0, run._last_words()
+            assert run.end() == 0, run.last_words()
         finally:
             self.close()
         print(f"{self.begun + 1} batches, killed: {died}")

@@ -151,7 +151,7 @@ class Run:
         while (line := self._next(end)) is not None:
             if wanted.items() <= line.items():
                 return line
-        raise AssertionError(f"the run ended before {wanted}: {self.lines[-3:]}\n{self._last_words()}")
+        raise AssertionError(f"the run ended before {wanted}: {self.lines[-3:]}\n{self.last_words()}")
 
     def until_batches(self, count: int) -> None:
         """Reads up to the report of so many batches more."""
@@ -218,7 +218,7 @@ class Run:
             line = self._told.get(timeout=max(end - time.monotonic(), 0.01))
         except queue.Empty:
             raise AssertionError(
-                f"nothing happens any more: {self.lines[-3:]}\n{self._last_words()}"
+                f"nothing happens any more: {self.lines[-3:]}\n{self.last_words()}"
             ) from None
         if line is None:
             self._told.put(None)  # it has ended, whoever asks next
@@ -234,7 +234,7 @@ class Run:
                     self._told.put(json.loads(text))
         self._told.put(None)
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
         return self._errors.read_text(errors="replace")[-3000:]
 
 
@@ -337,7 +337,7 @@ class Scenario:
         if self.session is None or self.apart or order:
             self.finished, run = None, self.begin(**{"direct": False, "first": False, **order})
             run.until(done=True)
-            assert run.end() == 0, run._last_words()
+            assert run.end() == 0, run.last_words()
             return
         session = self.session
         self.finished = patiently(lambda: self._finished(session.newSession()))

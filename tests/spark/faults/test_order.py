@@ -126,7 +126,7 @@ def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     more: dict[str, Any] = {"partitions": None, "direct": True} if direct else {}
     with scenario(folder / "job", "full", files=compact, tuning=tuning, **more) as job:
         run = job.begin(under=strace(folder / "trace"), last=FILES - 1 if direct else None)
-        assert run.end() == 0, run._last_words()
+        assert run.end() == 0, run.last_words()
         assert direct == any(line.get("direct") for line in run.lines)
     return Recording(folder / "job", events(folder / "trace", folder / "job"))
 

@@ -1,9 +1,11 @@
-"""Messages as a client hands them on, made by hand."""
+"""Messages as a client hands them on, made by hand, and as one is given them."""
 
 from collections.abc import Sequence
 
 import pyarrow as pa
 
+from joinlib.sink.config import KafkaSinkConfig
+from joinlib.sink.kafka.messages import messages
 from joinlib.source.kafka.bad import BadMessage
 from joinlib.source.kafka.decode import Decoder
 from joinlib.source.kafka.messages import Message, Messages
@@ -17,3 +19,11 @@ def sent(value: bytes | None, offset: int = 0, key: bytes | None = None) -> Mess
 def decoded(decoder: Decoder, messages: Sequence[Message]) -> tuple[pa.RecordBatch | None, list[BadMessage]]:
     """What becomes of them, all at once."""
     return decoder.decode(Messages.of(messages)) if messages else (None, [])
+
+
+def written(batch: pa.RecordBatch, target: KafkaSinkConfig) -> list[tuple[bytes | None, bytes | None]]:
+    """Keys and values of what rows become."""
+    made = [
+        zip(part.keys or [None] * len(part), part.values, strict=True) for part in messages(batch, target)
+    ]
+    return [pair for pairs in made for pair in pairs]

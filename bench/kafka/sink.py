@@ -85,7 +85,7 @@ def made(rows: int) -> list[pa.RecordBatch]:
 
 def bare(broker: Broker, frames: list[pa.RecordBatch]) -> float:
     """Seconds of `produce` for each message, and the flush."""
-    values = [v for frame in frames for _, v in messages(frame, _target(broker, "json"))]
+    values = [v for frame in frames for v in _values(frame, _target(broker, "json"))]
     producer = Producer(
         {
             "bootstrap.servers": broker.servers,
@@ -119,7 +119,7 @@ def overhead(broker: Broker, units: int) -> dict[str, float]:
 
     def plain(_: int) -> None:
         for part in parts:
-            _produced(producer, [v for _, v in messages(part, target)], flush=False)
+            _produced(producer, _values(part, target), flush=False)
         producer.flush()
 
     def of_units(batch: int) -> None:
@@ -163,6 +163,10 @@ def _batch(target: KafkaSinkConfig, batch: int, frames: list[pa.RecordBatch]) ->
     for frame in frames:
         box.write(frame)
     box.close()
+
+
+def _values(frame: pa.RecordBatch, target: KafkaSinkConfig) -> list[bytes | None]:
+    return [value for part in messages(frame, target) for value in part.values]
 
 
 def _produced(producer: Producer, values: list[bytes | None], *, flush: bool = True) -> None:

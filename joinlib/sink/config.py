@@ -30,11 +30,6 @@ class KafkaSinkConfig:
     def topic(self) -> str:
         return self.spec.topic
 
-    @property
-    def ordered(self) -> bool:
-        """Whether a batch may have several messages of a key, whose order matters."""
-        return self.mode == "changelog" or self.spec.format == "debezium"
-
 
 @dataclass(frozen=True)
 class SinkConfig:

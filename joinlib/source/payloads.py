@@ -1,4 +1,4 @@
-"""Byte strings one behind the other in one buffer, as values and keys of messages are read."""
+"""Byte strings in one buffer, as values and keys of messages are read and written."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -38,6 +38,17 @@ class Payloads(Sequence[bytes | None]):
         sizes = np.full(len(values), -1)
         sizes[[v is not None for v in values]] = np.fromiter(map(len, there), np.int64, len(there))
         return cls(np.frombuffer(bytearray(b"\n").join(there), np.uint8), _starts(sizes + 1), sizes)
+
+    @classmethod
+    def of_column(cls, column: pa.Array) -> "Payloads":
+        """Return the texts of a column, whose bytes are shared; NULL is missing."""
+        wide = column.cast(pa.large_binary())
+        _, ends, data = wide.buffers()
+        bounds = np.frombuffer(ends, np.int64, len(wide) + 1, 8 * wide.offset)
+        sizes = np.diff(bounds)
+        if wide.null_count:
+            sizes[~wide.is_valid().to_numpy(zero_copy_only=False)] = -1
+        return cls(np.frombuffer(data or b"", np.uint8), bounds[:-1], sizes)
 
     @classmethod
     def copied(cls, addresses: I64, sizes: I64) -> "Payloads":
@@ -118,6 +129,11 @@ class Payloads(Sequence[bytes | None]):
         nulls = None if self.there.all() else pa.py_buffer(np.packbits(self.there, bitorder="little"))
         found = [nulls, pa.py_buffer(starts), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.large_binary(), len(self), found).cast(pa.binary())
+
+    @property
+    def addresses(self) -> I64:
+        """Where each begins in memory, as long as there are these payloads; zero: it is missing."""
+        return np.where(self.there, self._addresses, 0)
 
     @property
     def _addresses(self) -> I64:

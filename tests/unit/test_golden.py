@@ -26,7 +26,6 @@ from joinlib.route.biclique import Group, homes
 from joinlib.route.hash import key_hash, spread
 from joinlib.route.slots import slots
 from joinlib.route.split import split
-from joinlib.sink.kafka.messages import messages
 from joinlib.source.kafka.ranges import OffsetRanges
 from joinlib.source.known_files import KnownFiles
 from joinlib.source.log import Log
@@ -34,6 +33,7 @@ from joinlib.spec import parse
 from joinlib.state import segment
 from joinlib.state.manifest import Segment
 from tests.configs import results
+from tests.messages import written
 
 NAN, INFINITE = float("nan"), float("inf")
 UTC = dt.UTC
@@ -422,14 +422,14 @@ def test_key_of_a_message(name: str) -> None:
     """Kafka chooses the partition by these bytes: others would put later changes of a key where the earlier ones are not."""
     target = results("kafka:9092", "t", key=("k",))
     batch = pa.record_batch([column(name)], ["k"])
-    assert [key for key, _ in messages(batch, target)] == KEYS[name]
+    assert [key for key, _ in written(batch, target)] == KEYS[name]
 
 
 def test_composite_key_of_a_message() -> None:
     """A JSON array."""
     target = results("kafka:9092", "t", key=("a", "b", "c"))
     batch = pa.record_batch([*composite()], ["a", "b", "c"])
-    assert [key for key, _ in messages(batch, target)] == COMPOSITE_KEYS
+    assert [key for key, _ in written(batch, target)] == COMPOSITE_KEYS
 
 
 def test_what_a_checkpoint_depends_on() -> None:

@@ -1,4 +1,4 @@
-"""Result rows as messages: (key, value) pairs of bytes.
+"""Result rows as messages, in columns: of keys and of values.
 
     json, csv    a message is a row: texts.json_objects, texts.csv_lines
     avro         a message is a row: avro.rows, behind a zero and the id of its schema in a registry
@@ -13,7 +13,10 @@ keys are objects, and a tombstone follows the message of a row that went, so tha
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,13 +24,32 @@ from joinlib.errors import SpecError
 from joinlib.model.changelog import BATCH, CHANGE_TYPE, DELETE, INSERT, POSTIMAGE, PREIMAGE
 from joinlib.sink import avro, changelog, protobuf, texts
 from joinlib.sink.config import KafkaSinkConfig
+from joinlib.source.payloads import Payloads
 
-Message = tuple[bytes | None, bytes | None]
 _OPS = {INSERT: "c", DELETE: "d", PREIMAGE: "u"}
 
 
-def messages(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Message]:
-    """Yield the messages of all rows, in order.
+@dataclass(frozen=True)
+class Outgoing:
+    """Messages to be sent, in order. A message without a value is a tombstone."""
+
+    keys: Payloads | None  # None: no message has one
+    values: Payloads
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, at: slice) -> "Outgoing":
+        return Outgoing(self.keys[at] if self.keys is not None else None, self.values[at])
+
+    def largest(self) -> int:
+        """Return the bytes of the largest message."""
+        keys = 0 if self.keys is None else np.maximum(self.keys.sizes, 0)
+        return int((np.maximum(self.values.sizes, 0) + keys).max())
+
+
+def messages(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Outgoing]:
+    """Yield the messages of all rows, in order: at once, but for those of format arrow, each of which is large.
 
     In mode upsert the rows are those of `changelog.latest`, for debezium those of `changelog.rows` of a whole
     unit.
@@ -36,16 +58,17 @@ def messages(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Message
         SpecError: A row cannot be a message.
     """
     if target.spec.format == "arrow":
-        return ((None, value) for value in _streams(batch, target))
-    if target.spec.format == "debezium":
-        return _envelopes(batch, target)
-    if target.mode == "upsert":
-        return _replacing(batch, target)
-    return zip(_keys(batch, target), _bytes(_lines(batch, target)), strict=True)
+        yield from (Outgoing(None, Payloads.of([value])) for value in _streams(batch, target))
+    elif target.spec.format == "debezium":
+        yield _envelopes(batch, target)
+    elif target.mode == "upsert":
+        yield _replacing(batch, target)
+    else:
+        yield Outgoing(_keys(batch, target), Payloads.of_column(_lines(batch, target)))
 
 
-def _replacing(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Message]:
-    """Yield a message for each key: its row, or a tombstone."""
+def _replacing(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Outgoing:
+    """Return a message for each key: its row, or a tombstone."""
     rows, weights = changelog.split(batch)
     assert weights is not None
     if len(target.key) == 1 and rows.column(target.key[0]).null_count:
@@ -54,11 +77,11 @@ def _replacing(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Messa
             f" rows out (WHERE {target.key[0]} IS NOT NULL), or add a column to the key"
         )
     lines = pc.if_else(pa.array(weights > 0), _lines(rows, target), None)
-    return zip(_keys(rows, target), _bytes(lines), strict=True)
+    return Outgoing(_keys(rows, target), Payloads.of_column(lines))
 
 
-def _envelopes(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Message]:
-    """Yield Debezium's messages; an update is one of them, made of the two rows that stand side by side."""
+def _envelopes(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Outgoing:
+    """Return Debezium's messages; an update is one of them, made of the two rows that stand side by side."""
     words, numbers = batch.column(CHANGE_TYPE), batch.column(BATCH)
     rows = batch.drop_columns([CHANGE_TYPE, BATCH])
     lines = texts.json_objects(rows)
@@ -80,15 +103,23 @@ def _envelopes(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[Messa
         numbers.cast(pa.string()),
         "}}",
     ]
-    values = _bytes(pc.binary_join_element_wise(*fields, "").filter(first))
-    keys: list[bytes | None] = [None] * len(values)
-    if target.key:
-        keys = _bytes(texts.json_objects(rows.select(list(target.key)).filter(first)))
-    gone = pc.equal(words, DELETE).filter(first).to_pylist()
-    for key, value, is_gone in zip(keys, values, gone, strict=True):
-        yield key, value
-        if is_gone and target.mode == "upsert":
-            yield key, None
+    sent = Outgoing(None, Payloads.of_column(pc.binary_join_element_wise(*fields, "").filter(first)))
+    if not target.key:
+        return sent
+    keys = texts.json_objects(rows.select(list(target.key)).filter(first))
+    sent = replace(sent, keys=Payloads.of_column(keys))
+    if target.mode != "upsert":
+        return sent
+    return _with_tombstones(sent, pc.equal(words, DELETE).filter(first).to_numpy(zero_copy_only=False))
+
+
+def _with_tombstones(sent: Outgoing, gone: npt.NDArray[np.bool_]) -> Outgoing:
+    """Return messages with a tombstone behind each that tells of a row that went."""
+    assert sent.keys is not None
+    which = np.repeat(np.arange(len(gone)), 1 + gone)
+    again = np.concatenate(([False], which[1:] == which[:-1]))
+    values = sent.values.take(which)
+    return Outgoing(sent.keys.take(which), replace(values, sizes=np.where(again, -1, values.sizes)))
 
 
 def _lines(batch: pa.RecordBatch, target: KafkaSinkConfig) -> pa.Array:
@@ -105,19 +136,17 @@ def _head(id: int) -> bytes:
     return b"\0" + id.to_bytes(4, "big")
 
 
-def _keys(batch: pa.RecordBatch, target: KafkaSinkConfig) -> list[bytes | None]:
+def _keys(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Payloads | None:
     key = target.key
     if not key:
-        return [None] * batch.num_rows
+        return None
     columns = batch.select(list(key))
     if target.spec.key_format == "avro":
         rows = avro.rows(columns, _head(target.key_schema_id))
-        return _bytes(pc.if_else(columns.column(0).is_valid(), rows, None) if len(key) == 1 else rows)
-    return _bytes(texts.texts(columns.column(0)) if len(key) == 1 else texts.json_arrays(columns))
-
-
-def _bytes(lines: pa.Array) -> list[bytes | None]:
-    return list(lines.cast(pa.binary()).to_pylist())
+        rows = pc.if_else(columns.column(0).is_valid(), rows, None) if len(key) == 1 else rows
+    else:
+        rows = texts.texts(columns.column(0)) if len(key) == 1 else texts.json_arrays(columns)
+    return Payloads.of_column(rows)
 
 
 def _streams(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[bytes]:

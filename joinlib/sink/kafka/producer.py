@@ -5,7 +5,7 @@
 
 The marker moves in the same transaction that carries the rows, so both are there or neither. Opening a
 producer fences all older ones of its id: their transactions are aborted or, if already committed, their
-marker is seen. An open producer is worth keeping (opening takes 55 ms, at times 500). Whether another one
+marker is seen. An open producer is worth keeping (opening takes 60 ms). Whether another one
 has been opened since shows when the marker is moved, so that is the first step of every transaction.
 """
 
@@ -13,18 +13,19 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tenacity import wait_fixed
 
-from joinlib.broker import Trouble, codes, settings
+from joinlib.broker import Settings, codes, settings
 from joinlib.errors import NotReady, SpecError, StreamJoinError
 from joinlib.retry import patiently
 from joinlib.sink.config import KafkaSinkConfig
-from joinlib.sink.kafka.messages import Message, too_large
+from joinlib.sink.kafka.client import ProducerClient, Reports
+from joinlib.sink.kafka.messages import Outgoing, too_large
 from joinlib.spec import duration
 
 PATIENCE_S = 120.0  # for a broker that goes away during a run; a restart takes 10 to 60 s
@@ -60,17 +61,15 @@ class TransactionalProducer:
 
     def __init__(self, target: KafkaSinkConfig, partition: int | str, patience_s: float = PATIENCE_S) -> None:
         self.target, self.name, self._patience_s = target, f"streamjoin-{target.job}-{partition}", patience_s
-        self.trouble = Trouble(target.spec)
-        self._failed: KafkaError | None = None  # why the first undelivered message failed
-        self._shaken = False
+        self._reports = Reports(target.spec)
         self._begun = math.inf  # when the current transaction began
-        self.settings = settings(target.spec) | {"error_cb": self._heard, "logger": _SILENT}
-        self._producer = Producer(self.settings | _producing(self.name, target, self._delivered))
+        own = settings(target.spec)
+        self._producer = ProducerClient(own | _producing(self.name, target), target.topic, self._reports)
         # The group never has a live member; this consumer only reads its offset. (An AdminClient that reads
         # offsets crashes while their broker changes: librdkafka 2.16 mistakes it for a consumer.) It connects
         # while the producer does.
+        self.settings = own | {"error_cb": self._reports.heard, "logger": _SILENT}
         self._group = Consumer(self.settings | {"group.id": self.name, "enable.auto.commit": False})
-        self._member = self._group.consumer_group_metadata()
 
     def open(self) -> int | None:
         """Fence all other producers of this name; return the marker, None if there is none."""
@@ -87,36 +86,26 @@ class TransactionalProducer:
         A client that lost a broker may wait forever for the next (librdkafka 2.16).
         """
         self._producer.poll(0)
-        return not self._shaken
+        return not self._reports.shaken
 
     def begin(self, marker: int) -> None:
         """Begin a transaction that moves the marker to `marker`."""
-        at = [TopicPartition(self.target.topic, 0, marker)]
         self._producer.begin_transaction()
         self._begun = time.monotonic()
         self.persist(
             "moving its group's offset",
-            lambda seconds: self._producer.send_offsets_to_transaction(at, self._member, seconds),
+            lambda seconds: self._producer.send_offset(self.name, marker, seconds),
         )
 
-    def produce(self, messages: Iterable[Message]) -> None:
-        """Queue messages; wait while the queue is full."""
-        if self.target.ordered:
-            for key, value in messages:
-                self._queue_one({"key": key, "value": value})
-            return
-        waiting: list[dict[str, Any]] = []
-        for key, value in messages:
-            waiting.append({"key": key, "value": value})
-            if len(waiting) == _CHUNK:
-                self._queue(waiting)
-                waiting = []
-        self._queue(waiting)
+    def produce(self, sent: Outgoing) -> None:
+        """Queue messages in order; wait while the queue is full."""
+        for start in range(0, len(sent), _CHUNK):
+            self._queue(sent[start : start + _CHUNK])
 
     def flush(self) -> None:
         """Wait until all produced messages are at the brokers."""
-        left = self._hearing(lambda: self._producer.flush(self._patience_s))
-        if left and self._failed is None:
+        left = self._producer.flush(self._patience_s)
+        if left and self._reports.failed is None:
             raise self.error("writing", None)
         self._check()
 
@@ -134,77 +123,31 @@ class TransactionalProducer:
             return NotReady(
                 f"kafka: topic {self.target.topic}: another run of this checkpoint has taken over"
             )
-        text = str(self.trouble.error(f"output topic {self.target.topic}, {doing}", cause))
+        text = str(self._reports.trouble.error(f"output topic {self.target.topic}, {doing}", cause))
         passing = cause is None or cause.code() in _PASSING
-        return NotReady(text) if passing and not self.trouble.hopeless else SpecError(text)
+        return NotReady(text) if passing and not self._reports.trouble.hopeless else SpecError(text)
 
-    def _queue(self, messages: list[dict[str, Any]]) -> None:
-        """Queue messages, and those for which there was no room once there is some.
-
-        The latter may overtake others of their partition: where order matters, messages are queued
-        one by one.
-        """
-        end = time.monotonic() + self._patience_s
-        while messages:
-            self._check()
-            if not self._room():
-                self._hearing(lambda: self._producer.poll(_AGAIN_S))
-            elif self._producer.produce_batch(self.target.topic, messages) == len(messages):
-                return
-            else:
-                messages = [self._rejected(m) for m in messages if "_error" in m]
-            if time.monotonic() > end:
-                raise self.error("writing", None)
-
-    def _queue_one(self, message: dict[str, Any]) -> None:
-        """Queue a message that those after it must not overtake: 1 µs more than in a chunk."""
+    def _queue(self, sent: Outgoing) -> None:
+        """Queue messages, and those for which there was no room once there is some."""
         end = time.monotonic() + self._patience_s
         while True:
             self._check()
             try:
-                return self._producer.produce(self.target.topic, **message)
-            except BufferError:  # the queue is full
-                self._hearing(lambda: self._producer.poll(_AGAIN_S))
+                sent = sent[self._producer.produce(sent) :]
             except KafkaException as failed:
-                self._rejected({**message, "_error": failed.args[0]})
+                if failed.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                    raise too_large(self.target, sent.largest()) from None
+                raise self.error("writing", failed.args[0]) from None
+            if not len(sent):
+                return
+            self._producer.poll(_AGAIN_S)
             if time.monotonic() > end:
                 raise self.error("writing", None)
 
-    def _hearing(self, call: Callable[[], T]) -> T:
-        """Make a call in which the client tells what has become of messages.
-
-        Once it is fenced the call fails, at times without saying why (confluent-kafka 2.16: SystemError). Aborting says it.
-        """
-        try:
-            return call()
-        except KafkaException as failed:
-            raise self.error("writing", failed.args[0]) from None
-        except SystemError:
-            self.abort()
-            raise self.error("writing", self._failed) from None
-
-    def _room(self) -> bool:
-        return len(self._producer) <= _QUEUE - _CHUNK
-
-    def _rejected(self, message: dict[str, Any]) -> dict[str, Any]:
-        error: KafkaError = message.pop("_error")
-        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            raise too_large(self.target, sum(len(part or b"") for part in message.values()))
-        if error.code() != KafkaError._QUEUE_FULL:
-            raise self.error("writing", error)
-        return message
-
-    def _heard(self, error: KafkaError) -> None:
-        self._shaken = True
-        self.trouble.heard(error)
-
-    def _delivered(self, error: KafkaError | None, _: object) -> None:
-        self._failed = self._failed or error
-
     def _check(self) -> None:
         """Raise if a message has failed for good."""
-        if self._failed is not None:
-            raise self.error("writing", self._failed)
+        if self._reports.failed is not None:
+            raise self.error("writing", self._reports.failed)
 
     def _marker(self, seconds: float) -> int | None:
         """Return the committed marker. Waits while a transaction that moves it is being committed."""
@@ -238,7 +181,7 @@ class TransactionalProducer:
 
     def _passing(self, failed: BaseException) -> bool:
         """Return whether the same call may succeed later."""
-        if not isinstance(failed, KafkaException) or self.trouble.hopeless:
+        if not isinstance(failed, KafkaException) or self._reports.trouble.hopeless:
             return False
         error: KafkaError = failed.args[0]
         return (error.retriable() or error.code() in _PASSING) and not error.fatal()
@@ -279,9 +222,7 @@ def _too_long(target: KafkaSinkConfig) -> SpecError:
     )
 
 
-def _producing(
-    name: str, target: KafkaSinkConfig, delivered: Callable[[KafkaError | None, object], None]
-) -> dict[str, object]:
+def _producing(name: str, target: KafkaSinkConfig) -> Settings:
     return {
         "transactional.id": name,
         "transaction.timeout.ms": target.spec.transaction_timeout_us // 1000,
@@ -289,8 +230,8 @@ def _producing(
         "message.max.bytes": target.max_bytes,
         "partitioner": "murmur2_random",  # that of Java's producers
         "linger.ms": 20,
+        "retry.backoff.ms": 5,  # the first time, then longer: a transaction begins while brokers end the one before
         "queue.buffering.max.messages": _QUEUE,
         "queue.buffering.max.kbytes": _QUEUE_KB,
         "delivery.report.only.error": True,
-        "on_delivery": delivered,
     }

@@ -66,7 +66,8 @@ class KafkaSink:
         """Queue the rows that wait."""
         begun.result()
         if self._channel is not None and self._waiting:
-            self._channel.produce(messages(pa.concat_batches(self._waiting), self.target))
+            for sent in messages(pa.concat_batches(self._waiting), self.target):
+                self._channel.produce(sent)
         self._waiting, self._rows, self._bytes = [], 0, 0
 
     def _begin(self) -> None:

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from joinlib.errors import SpecError
 from joinlib.sink import changelog, texts
-from joinlib.sink.kafka.messages import messages
 from joinlib.spec.avro import schema_of
 from joinlib.spec.protobuf import RowMessage, message_of
 from tests.configs import results
+from tests.messages import written
 
 ARROW = results("kafka:9092", "t", format="arrow")
 TIMES = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999))  # noqa: DTZ001
@@ -98,7 +98,7 @@ def test_keys() -> None:
     batch = pa.record_batch({"s": ["a", None], "n": [1, 2], "t": pa.array([0, 1], pa.timestamp("us", "UTC"))})
 
     def keys(*key: str) -> list[bytes | None]:
-        return [k for k, _ in messages(batch, results("kafka:9092", "t", key=key))]
+        return [k for k, _ in written(batch, results("kafka:9092", "t", key=key))]
 
     assert keys() == [None, None]
     assert keys("s") == [b"a", None]
@@ -114,7 +114,7 @@ def test_keys_in_avro() -> None:
 
     def keys(*key: str) -> list[Any]:
         spec = results("kafka:9092", "t", key=key, format="avro", key_format="avro", registry=registry)
-        found = [k for k, _ in messages(batch, replace(spec, schema_id=7, key_schema_id=258))]
+        found = [k for k, _ in written(batch, replace(spec, schema_id=7, key_schema_id=258))]
         assert all(k is None or k[:5] == b"\0\0\0\1\2" for k in found)
         columns = pa.schema([batch.schema.field(name) for name in key])
         schema = fastavro.parse_schema(json.loads(schema_of(columns, "t_key")))
@@ -130,7 +130,7 @@ def test_values_in_protobuf() -> None:
     registry = {"url": "http://r"}
     target = results("kafka:9092", "t", key=("k",), mode="upsert", format="protobuf", registry=registry)
     message = message_of(batch.schema.remove(2), RowMessage("t"))
-    found = list(messages(batch, replace(target, schema_id=258, message=message)))
+    found = written(batch, replace(target, schema_id=258, message=message))
     assert found == [(b"1", b"\0\0\0\1\2\0\x08\1\x10\5"), (b"2", None)]
 
 
@@ -139,7 +139,7 @@ def test_a_row_that_went_is_a_tombstone(format: Any, value: bytes) -> None:
     """Its key without a value; the weight itself is in no message."""
     batch = pa.record_batch({"k": [1, 2], "n": [5, 6], "$weight": [1, -1]})
     target = results("kafka:9092", "t", format=format, key=("k",), mode="upsert")
-    assert list(messages(batch, target)) == [(b"1", value), (b"2", None)]
+    assert written(batch, target) == [(b"1", value), (b"2", None)]
 
 
 def test_a_key_that_is_null_replaces_nothing() -> None:
@@ -147,9 +147,9 @@ def test_a_key_that_is_null_replaces_nothing() -> None:
     batch = pa.record_batch({"k": [None, "a"], "n": [5, 6], "$weight": [1, -1]})
     target = results("kafka:9092", "t", key=("k",), mode="upsert")
     with pytest.raises(SpecError, match=r"output\.key: k is NULL in a row.*WHERE k IS NOT NULL"):
-        list(messages(batch, target))
+        written(batch, target)
     target = results("kafka:9092", "t", key=("k", "n"), mode="upsert")
-    assert list(messages(batch, target)) == [(b"[null,5]", b'{"k":null,"n":5}'), (b'["a",6]', None)]
+    assert written(batch, target) == [(b"[null,5]", b'{"k":null,"n":5}'), (b'["a",6]', None)]
 
 
 @pytest.mark.parametrize(("mode", "tombstones"), [("changelog", 0), ("upsert", 1)])
@@ -158,7 +158,7 @@ def test_the_envelope_of_debezium(mode: Any, tombstones: int) -> None:
     changes = pa.record_batch({"k": [1, 2, 2, 3], "n": [5, 6, 7, 8], "$weight": [-1, -1, 1, 1]})
     batch = changelog.rows(changes, ("k",), 9)
     target = results("kafka:9092", "t", key=("k",), mode=mode, format="debezium")
-    told = list(messages(batch, target))
+    told = written(batch, target)
     assert [k for k, v in told if v is None] == [b'{"k":1}'] * tombstones
     read = [(orjson.loads(k or b""), orjson.loads(v)) for k, v in told if v is not None]
     for key, value in read:
@@ -171,16 +171,16 @@ def test_the_envelope_of_debezium(mode: Any, tombstones: int) -> None:
         ({"k": 2, "n": 6}, {"k": 2, "n": 7}, "u"),
         (None, {"k": 3, "n": 8}, "c"),
     ]
-    assert list(messages(batch.slice(0, 0), target)) == []
+    assert written(batch.slice(0, 0), target) == []
     keyless = results("kafka:9092", "t", mode="changelog", format="debezium")
-    assert {k for k, _ in messages(batch, keyless)} == {None}
+    assert {k for k, _ in written(batch, keyless)} == {None}
 
 
 @given(sizes=st.lists(st.integers(0, 900), min_size=1, max_size=12), limit=st.integers(1400, 3000))
 def test_a_frame_is_cut_until_it_fits(sizes: list[int], limit: int) -> None:
     """All rows, in order, in messages no larger than the limit."""
     batch = pa.record_batch({"s": ["x" * n for n in sizes]})
-    made = [v for _, v in messages(batch, replace(ARROW, max_bytes=limit)) if v]
+    made = [v for _, v in written(batch, replace(ARROW, max_bytes=limit)) if v]
     assert max(map(len, made)) <= limit
     read = pa.concat_tables([pa.ipc.open_stream(v).read_all() for v in made])
     assert read["s"].to_pylist() == batch["s"].to_pylist()
@@ -190,4 +190,4 @@ def test_a_row_that_no_message_holds() -> None:
     """The error names topic, size and limit."""
     batch = pa.record_batch({"s": ["x" * 5000]})
     with pytest.raises(SpecError, match=r"takes 5\d{3} bytes, a message of topic t at most 2000; raise"):
-        list(messages(batch, replace(ARROW, max_bytes=2000)))
+        written(batch, replace(ARROW, max_bytes=2000))

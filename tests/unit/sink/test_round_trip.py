@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinlib.sink import changelog
-from joinlib.sink.kafka.messages import messages
 from joinlib.source import RowChanges
 from joinlib.source.kafka.decode import Decoder
 from tests.configs import results, topics
-from tests.messages import decoded, sent
+from tests.messages import decoded, sent, written
 
 SCHEMA = pa.schema({"id": pa.int64(), "part": pa.string(), "v": pa.int64()})
 TYPES: dict[str, tuple[pa.DataType, Any]] = {
@@ -78,7 +77,7 @@ def test_upserts_build_the_table(tables: list[dict[Any, int]], format: Any) -> N
             if format == "debezium"
             else changelog.latest(batch, target.key)
         )
-        for i, part, v, weight in read(list(messages(turned, target)), SCHEMA, format, target.key):
+        for i, part, v, weight in read(written(turned, target), SCHEMA, format, target.key):
             there.pop((i, part), None)
             if weight > 0:
                 there[i, part] = v
@@ -100,7 +99,7 @@ def test_values_of_every_type_come_back(format: Any, key: str) -> None:
             [*row.columns, pa.array([weight])], schema.append(pa.field("$weight", pa.int64()))
         )
         turned = changelog.rows(batch, (key,), 0) if format == "debezium" else batch
-        found = read(list(messages(turned, target)), schema, format, (key,))
+        found = read(written(turned, target), schema, format, (key,))
         values = [v for _, v in types.values()]
         if weight > 0:
             assert found == [(*values, 1)]

@@ -1,5 +1,7 @@
 """Byte strings in one buffer are what a list of them is, whatever part of them is taken."""
 
+import ctypes
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
@@ -29,6 +31,18 @@ def test_they_are_the_list(values: list[bytes | None], part: list[int], data: st
         assert [raw[a : a + n].tobytes() for a, n in zip(starts, some.sizes, strict=True) if n >= 0] == [
             v for v in some if v is not None
         ]
+
+
+@given(values=VALUES, part=PARTS, kind=st.sampled_from([pa.binary(), pa.large_binary()]))
+def test_they_are_the_column(values: list[bytes | None], part: list[int], kind: pa.DataType) -> None:
+    """Also a part of one, which begins anywhere; what is there has an address, though it be empty."""
+    start, stop = part
+    column = pa.array(values, kind).slice(start, stop - start)
+    own = Payloads.of_column(column)
+    assert list(own) == column.to_pylist()
+    assert [at > 0 for at in own.addresses] == own.there.tolist()
+    places = zip(own.addresses.tolist(), own.sizes.tolist(), strict=True)
+    assert [ctypes.string_at(at, size) if at else None for at, size in places] == list(own)
 
 
 @given(values=VALUES, part=PARTS, data=st.data())

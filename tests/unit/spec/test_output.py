@@ -101,8 +101,6 @@ def test_the_key_of_messages() -> None:
     topic = 'kafka: {bootstrapServers: "kafka:9092", topic: t'
     assert sink(f"{{mode: upsert, key: [id], {topic}}}}}").kafka.key == ("id",)
     assert sink(f"{{mode: changelog, {topic}, key: [v]}}}}").kafka.key == ("v",)
-    assert sink(f"{{{topic}, key: [v]}}}}").kafka.ordered is False
-    assert sink(f"{{mode: changelog, {topic}}}}}").kafka.ordered is True
 
 
 @pytest.mark.parametrize("name", ["_change_type", "_BATCH"])

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from joinlib.spark.executors import ExecutorPool
 
 _LOOK_S = 0.5
+_SOON_S = 0.1  # while executors come: what they have done is followed by the next step, at best before the next batch
 _LOCK_S = 2.0
 _LAST_WORDS_S = 10.0
 _STOP_S = 80.0  # of the 90 s that Kubernetes allows
@@ -240,7 +241,7 @@ class DriverProcess(Collector):
 
     def _look(self, flow: Flow) -> None:
         """Take in what has happened since the last call; wait at most half a second for it."""
-        reports = flow.reports(_LOOK_S)
+        reports = flow.reports(_SOON_S if self._pool and self._pool.coming else _LOOK_S)
         if flow.flowing.is_set() and self.moment.phase == "Starting":
             self._begin(flow)
         for report in reports:

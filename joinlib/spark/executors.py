@@ -40,6 +40,7 @@ class ExecutorPool:
         self._plugin = self._jvm().dev.streamjoin.WarmExecutor if warming else None
         self._rehearsals = Rehearsals(lambda new: rehearse(spark, new, cores), self._staying())
         self.wanted = total
+        self.coming = False  # whether some have registered and not rehearsed, as of the last `warm`
         self._request(total)  # otherwise Spark counts from 0 when the first one leaves
 
     def ready(self) -> list[str]:
@@ -56,7 +57,9 @@ class ExecutorPool:
         """Return the ids of ready executors that have loaded what tasks need. The others rehearse."""
         there = self._registered()
         ready = self._ready(there)
-        return self._rehearsals.done(ready, coming=ready != there)
+        warm = self._rehearsals.done(ready, coming=ready != there)
+        self.coming = warm != there
+        return warm
 
     def want(self, total: int, held: Mapping[str, int] = _NOTHING) -> None:
         """Set the number of executors to `total`. `held` is the bytes of state by executor."""

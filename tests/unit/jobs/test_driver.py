@@ -94,9 +94,11 @@ class Query:
     heap: Any = None
     hot: dict[str, float] = field(default_factory=dict)
     busy: bool = False
+    patience: list[float] = field(default_factory=list)  # of each look
 
     def reports(self, seconds: float) -> list[Any]:
         """No batch has ended."""
+        self.patience.append(seconds)
         return []
 
     @property
@@ -120,6 +122,7 @@ class Pool:
     gone: str = ""
     rehearsals: int = 0
     wanted: int = 0
+    coming: bool = False
     asked: list[int] = field(default_factory=list)
 
     def want(self, total: int, held: Mapping[str, int]) -> None:
@@ -133,6 +136,7 @@ class Pool:
 
     def warm(self) -> list[str]:
         self.rehearsals += 1
+        self.coming = bool(self.cold)
         return [e for e in self.there if e not in self.cold]
 
 
@@ -210,6 +214,14 @@ def test_a_new_executor_rehearses_at_once(seen: Scene) -> None:
     """In the midst of a batch: at its end it would be too late, as the next one begins at once."""
     seen(2, "12", cold="2")
     assert (seen.pool.rehearsals, seen.driver.moment.there) == (1, ("1", "2"))
+
+
+def test_while_executors_come_it_looks_more_often(seen: Scene) -> None:
+    """Until the last of them has rehearsed."""
+    for cold in ("", "2", "2", "", ""):
+        seen(2, "12", cold=cold)
+    usual, _, soon, again, last = seen.query.patience
+    assert soon == again < usual == last
 
 
 def test_there_is_a_partition_for_each_core(seen: Scene) -> None:

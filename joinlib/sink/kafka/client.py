@@ -4,7 +4,6 @@ Messages are handed over many at once, and the library copies their bytes.
 """
 
 import ctypes
-import time
 import weakref
 
 import numpy as np
@@ -17,7 +16,7 @@ from joinlib.spec.kafka import KafkaConnection
 
 _ANY_PARTITION, _COPY = -1, 2  # constants of rdkafka.h
 _CONNECTED_S = 1.0
-_LOOK_MS = 1  # while messages are on their way: given more time, the library looks every 10 ms
+_LOOKS = 50  # a millisecond each, whether messages are delivered: given more time, the library looks every 10
 _NO_ROOM = KafkaError._QUEUE_FULL
 # A message as the library takes it (rdkafka.h, rd_kafka_message_t), in words of eight bytes. Behind value and key: their sizes.
 _WORDS, _ERROR, _VALUE, _KEY = 9, 0, 3, 5
@@ -81,9 +80,11 @@ class ProducerClient:
 
     def flush(self, patience: float) -> int:
         """Wait until all messages are delivered; return how many are not, if that takes longer."""
-        end = time.monotonic() + patience
-        while len(self) and time.monotonic() < end:
-            library().flush(self._client, _LOOK_MS)
+        for _ in range(_LOOKS):
+            if not len(self):
+                return 0
+            library().flush(self._client, 1)
+        library().flush(self._client, int(1000 * patience))
         return len(self)
 
     def init_transactions(self, patience: float) -> None:

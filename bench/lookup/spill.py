@@ -53,7 +53,7 @@ def measured(folder: Path, budget: str, rows: int) -> dict[str, float]:
     task = decided(task)
     began = time.perf_counter()
     with loaded(task, task.folder / ".aside") as found:
-        write_parts(task.version(1), found.parts)
+        write_parts(task.version(1), found.parts, whole=found.whole)
     seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     version, draw = Version(task.version(1), task.lookup.table.keys), np.random.default_rng(2)
@@ -64,7 +64,12 @@ def measured(folder: Path, budget: str, rows: int) -> dict[str, float]:
         assert sum(len(rows.column("t.s")) for _, rows in version.find(keys)) == BATCH
         took.append(time.perf_counter() - began)
     rate = BATCH / float(np.median(took[BATCHES // 2 :]))
-    return {"parts": len(found.parts), "load, s": seconds, "peak, MB": peak, "lookups/s": rate}
+    return {
+        "parts": 1 if found.whole else len(found.parts),
+        "load, s": seconds,
+        "peak, MB": peak,
+        "lookups/s": rate,
+    }
 
 
 def main() -> None:

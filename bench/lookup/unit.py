@@ -104,5 +104,5 @@ def whole(task: TableTask) -> float:
     """Loads the table as version 1; the seconds that took."""
     start = time.perf_counter()
     with loaded(task, task.folder / ".aside") as found:
-        write_parts(task.version(1), found.parts, task.lookup.range)
+        write_parts(task.version(1), found.parts, task.lookup.range, whole=found.whole)
     return time.perf_counter() - start

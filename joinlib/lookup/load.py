@@ -1,13 +1,16 @@
 """Measures a table and loads it whole, from a database or a folder."""
 
 import logging
+import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,18 +19,19 @@ import pyarrow.compute as pc
 from joinlib.errors import SpecError
 from joinlib.lookup.files import FilesTable
 from joinlib.lookup.postgres import PostgresTable
-from joinlib.lookup.spill import Spill
+from joinlib.lookup.spill import PARTS, Spill
 from joinlib.lookup.task import TableTask
 from joinlib.lookup.version import Part
-from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Lookup
-from joinlib.route.split import block_schema, prepare
+from joinlib.route.split import block_schema, prepare, split
 
 if TYPE_CHECKING:
     from joinlib.spec.inputs import CacheMode
 
 log = logging.getLogger("joinlib.lookup")
 _MI = 1 << 20
+T = TypeVar("T")
+_AHEAD = 4  # blocks that are split, or wait for it
 _FLUSH = 4  # a table that has exceeded its budget goes to the disk in pieces of this fraction of it
 
 
@@ -35,7 +39,8 @@ class Loaded(NamedTuple):
     """A table that was read."""
 
     rows: int  # that were read
-    parts: Sequence[Part]  # one, or one for each of so many ranges of hashes
+    parts: Sequence[Part]  # one for each of so many equal ranges of hashes; each is read once
+    whole: bool  # whether they are kept as one, since they fit the budget
 
 
 def decided(task: TableTask) -> TableTask:
@@ -76,13 +81,16 @@ def loaded(task: TableTask, aside: Path, hash_bits: int = 64) -> Iterator[Loaded
     """
     assert task.reader is not None
     table, budget = task.lookup.table, task.lookup.caching.budget
-    blocks, size, rows = [_none(table)], 0, 0
+    ranges = PARTS if table.keys else 1  # without a key all rows are looked through
+    kept, size, rows = _nothing(ranges), 0, 0
     with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(len(os.sched_getaffinity(0))))
         spill: Spill | None = None
-        for read in task.reader.read_all():
-            block = prepare(table, read, 0, hash_bits)
-            blocks.append(block)
-            size, rows = size + block.nbytes, rows + block.num_rows
+        blocks = (prepare(table, read, 0, hash_bits) for read in task.reader.read_all())
+        for shares in _ahead(pool, partial(_split, ranges), blocks):
+            for number, share in shares:
+                kept[number].append(share)
+                size, rows = size + share.nbytes, rows + share.num_rows
             if size <= (budget if spill is None else budget // _FLUSH):
                 continue
             if not table.keys:
@@ -90,18 +98,41 @@ def loaded(task: TableTask, aside: Path, hash_bits: int = 64) -> Iterator[Loaded
             if spill is None:
                 stack.callback(shutil.rmtree, aside, ignore_errors=True)
                 spill = Spill(aside, block_schema(table))
-            spill.add(blocks)
-            blocks, size = [_none(table)], 0
-        if spill is None:
-            whole = searchable(task.lookup, pa.concat_batches(blocks))
-            yield Loaded(whole.num_rows, [lambda: whole])
-            return
-        spill.add(blocks)
-        yield Loaded(rows, [partial(_part, task.lookup, read) for read in spill.complete()])
+            spill.add(kept)
+            kept, size = _nothing(ranges), 0
+        if spill is not None:
+            spill.add(kept)
+        read = spill.complete() if spill else [partial(_joined, block_schema(table), some) for some in kept]
+        yield Loaded(rows, [partial(_part, task.lookup, one) for one in read], spill is None)
 
 
-def _none(table: InputPlan) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], block_schema(table))
+def _ahead(
+    pool: ThreadPoolExecutor, call: Callable[[pa.RecordBatch], T], blocks: Iterator[pa.RecordBatch]
+) -> Iterator[T]:
+    """Yield what the calls return, in order; a few are made while the blocks behind them are read."""
+    begun: deque[Future[T]] = deque()
+    for block in blocks:
+        begun.append(pool.submit(call, block))
+        if len(begun) > _AHEAD:
+            yield begun.popleft().result()
+    while begun:
+        yield begun.popleft().result()
+
+
+def _split(ranges: int, block: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+    """Return the rows of each range of hashes that has some."""
+    return list(split(block, ranges))
+
+
+def _nothing(ranges: int) -> list[list[pa.RecordBatch]]:
+    return [[] for _ in range(ranges)]
+
+
+def _joined(schema: pa.Schema, blocks: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of blocks, which are let go."""
+    rows = pa.concat_batches(blocks) if blocks else pa.RecordBatch.from_pylist([], schema)
+    blocks.clear()
+    return rows
 
 
 def _part(lookup: Lookup, read: Part) -> pa.RecordBatch:

@@ -1,6 +1,6 @@
 """Rows of a table that exceed its budget while it is loaded, aside on the disk: a file for each range of hashes.
 
-    blocks ─► as many as fit ─► by the top bits of their hashes ─► 64 files ─► a part of the version each
+    blocks ─► by the top bits of their hashes ─► as many as fit ─► 64 files ─► a part of the version each
 
 Each file is sorted by itself (`version.write_parts`), so a 64th of the table is in memory for each core.
 """
@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from joinlib.files import room
 from joinlib.lookup.version import Part
-from joinlib.route.split import split
 
 PARTS = 64
 
@@ -31,15 +30,16 @@ class Spill:
             file = self._open.enter_context(pa.OSFile(str(path), "wb"))
             self._writers.append(self._open.enter_context(pa.ipc.new_stream(file, schema)))
 
-    def add(self, blocks: Sequence[pa.RecordBatch]) -> None:
-        """Write rows, "$hash" first.
+    def add(self, shares: Sequence[Sequence[pa.RecordBatch]]) -> None:
+        """Write rows, "$hash" first, those of each range of hashes.
 
         Raises:
             NotReady: The disk is full.
         """
         with room(self.folder):
-            for number, rows in split(pa.concat_batches(blocks), PARTS):
-                self._writers[number].write_batch(rows)
+            for writer, blocks in zip(self._writers, shares, strict=True):
+                for rows in blocks:
+                    writer.write_batch(rows)
 
     def complete(self) -> list[Part]:
         """Close the files; return what reads them, in the order of their hashes.

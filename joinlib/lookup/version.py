@@ -38,7 +38,7 @@ from joinlib.route.hash import key_hash
 from joinlib.route.split import split
 
 Points = tuple[pa.Array | None, pa.Array | None]
-Part = Callable[[], pa.RecordBatch]  # reads the rows of one range of hashes
+Part = Callable[[], pa.RecordBatch]  # reads the rows of one range of hashes, once
 _MOST = np.uint64(2**64 - 1)
 
 
@@ -51,9 +51,16 @@ def write(folder: Path, rows: pa.RecordBatch, range: Range | None = None, synced
 
 
 def write_parts(
-    folder: Path, parts: Sequence[Part], range: Range | None = None, synced: bool = False
+    folder: Path,
+    parts: Sequence[Part],
+    range: Range | None = None,
+    synced: bool = False,
+    *,
+    whole: bool = False,
 ) -> None:
-    """Write a version of which each part has the rows of one of so many equal ranges of hashes; as many at once as cores.
+    """Write a version, whose parts have the rows of so many equal ranges of hashes, as many at once as cores.
+
+    whole: they are sorted apart, and kept as one.
 
     Raises:
         NotReady: The disk is full.
@@ -62,7 +69,10 @@ def write_parts(
     aside.mkdir(parents=True)
     try:
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            list(pool.map(partial(_write_part, aside, range), _prefixes(len(parts)), parts))
+            if whole:
+                _write_sorted(aside, range, "", pa.concat_batches(pool.map(partial(_sorted, range), parts)))
+            else:
+                list(pool.map(partial(_write_part, aside, range), _prefixes(len(parts)), parts))
         seal(aside, synced)
         if folder.exists() and damage(folder):
             shutil.rmtree(folder)
@@ -77,10 +87,19 @@ def write_parts(
 
 
 def _write_part(aside: Path, range: Range | None, prefix: str, part: Part) -> None:
+    _write_sorted(aside, range, prefix, _sorted(range, part))
+
+
+def _sorted(range: Range | None, part: Part) -> pa.RecordBatch:
+    """Return the rows of a part by their hashes, and by the ends of their ranges."""
     rows = part()
     hashes, ends = rows.column(0).to_numpy(), _ends(rows, range)
     by = np.argsort(hashes, kind="stable") if ends is None else order(hashes, *ends)
-    rows = rows.take(pa.array(by))
+    return rows.take(pa.array(by))
+
+
+def _write_sorted(aside: Path, range: Range | None, prefix: str, rows: pa.RecordBatch) -> None:
+    hashes, ends = rows.column(0).to_numpy(), _ends(rows, range)
     with room(aside):
         with (
             pa.OSFile(str(aside / f"{prefix}rows.arrow"), "wb") as file,
@@ -88,10 +107,10 @@ def _write_part(aside: Path, range: Range | None, prefix: str, part: Part) -> No
         ):
             writer.write_batch(rows)
         if ends is not None:
-            made = RangeIndex.of(hashes[by], ends[0][by], ends[1][by])
+            made = RangeIndex.of(hashes, *ends)
             for name, codes_ in (("lows", made.lows), ("highs", made.highs), ("tops", made.tops)):
                 codes_.tofile(aside / f"{prefix}{name}.u64")
-        SortedHashes.of(hashes[by]).starts.tofile(aside / f"{prefix}starts.i32")
+        SortedHashes.of(hashes).starts.tofile(aside / f"{prefix}starts.i32")
 
 
 def _prefixes(parts: int) -> list[str]:

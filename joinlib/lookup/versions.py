@@ -167,7 +167,9 @@ class Versions:
                         self._keeps(task.alias)
                         return before
                 fault.point("loaded", number)
-                write_parts(task.version(number), found.parts, task.lookup.range, self._synced)
+                write_parts(
+                    task.version(number), found.parts, task.lookup.range, self._synced, whole=found.whole
+                )
             self._sound.add(task.version(number))
             kept = self._loads[task.alias].kept
             self._loads[task.alias] = Loads(number, time.monotonic() - began, time.time(), kept)

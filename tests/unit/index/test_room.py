@@ -38,11 +38,11 @@ for number in range(32):
 """
 TABLE = """
 import pyarrow as pa
-from joinlib.lookup.spill import Spill
-rows = pa.record_batch([pa.array(np.arange(1 << 15, dtype=np.uint64) << np.uint64(49))], ["$hash"])
+from joinlib.lookup.spill import PARTS, Spill
+rows = pa.record_batch([pa.array(np.arange(1 << 9, dtype=np.uint64))], ["$hash"])
 spill = Spill(place / "spill", rows.schema)
 for number in range(32):
-    spill.add([rows])
+    spill.add([[rows]] * PARTS)
 """
 MAPS = """
 import mmap

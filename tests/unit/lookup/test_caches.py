@@ -81,18 +81,19 @@ some_kinds = st.lists(st.sampled_from(KINDS), min_size=1, max_size=2)
 some_bits = st.sampled_from([2, 64])
 
 
-@given(st.data(), some_kinds, some_bits, st.sampled_from([1, 4]))
+@given(st.data(), some_kinds, some_bits, st.sampled_from([1, 4]), st.booleans())
 def test_a_version_is_a_nested_loop(
-    data: st.DataObject, kinds: list[pa.DataType], bits: int, parts: int
+    data: st.DataObject, kinds: list[pa.DataType], bits: int, parts: int, joined: bool
 ) -> None:
-    """Duplicates, keys that are not there, collisions, every type of a key, one and two columns; whole, and in parts."""
+    """Duplicates, keys that are not there, collisions, every type of a key, one and two columns; whole, in parts, and joined."""
     table = data.draw(st.lists(st.tuples(some_key(kinds), st.sampled_from("pqr")), max_size=12))
     keys = data.draw(st.lists(some_key(kinds), max_size=12))
     with TemporaryDirectory() as folder:
         path = Path(folder) / "00000001"
-        whole = block(kinds, table, bits)
-        shares = dict(split(whole, parts))
-        write_parts(path, [partial(shares.get, n, whole.slice(0, 0)) for n in range(parts)])
+        rows = block(kinds, table, bits)
+        shares = dict(split(rows, parts))
+        write_parts(path, [partial(shares.get, n, rows.slice(0, 0)) for n in range(parts)], whole=joined)
+        assert len([*path.glob("*rows.arrow")]) == (1 if joined else parts)
         version = Version(path, [f"t.k{i}" for i in range(len(kinds))], bits)
         values = version.rows.column("t.v").to_pylist()
         found = Counter(

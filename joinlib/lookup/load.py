@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.errors import SpecError
 from joinlib.lookup.files import FilesTable
 from joinlib.lookup.postgres import PostgresTable
-from joinlib.lookup.spill import PARTS, Spill
+from joinlib.lookup.spill import PARTS, Runs, Spill
 from joinlib.lookup.task import TableTask
 from joinlib.lookup.version import Part
 from joinlib.model.joins import Lookup
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from joinlib.spec.inputs import CacheMode
 
 log = logging.getLogger("joinlib.lookup")
-_MI = 1 << 20
 T = TypeVar("T")
 _AHEAD = 4  # blocks that are split, or wait for it
 _FLUSH = 4  # a table that has exceeded its budget goes to the disk in pieces of this fraction of it
@@ -39,32 +37,29 @@ class Loaded(NamedTuple):
     """A table that was read."""
 
     rows: int  # that were read
-    parts: Sequence[Part]  # one for each of so many equal ranges of hashes; each is read once
+    parts: Sequence[
+        Part
+    ]  # one for each of so many equal ranges of hashes, or without a key any; each is read once
     whole: bool  # whether they are kept as one, since they fit the budget
 
 
 def decided(task: TableTask) -> TableTask:
     """Check the table's columns, and decide for `auto` between full and incremental caching, and whether that is scarce.
 
-    A table of a database is kept whole if it takes no more than the budget; one of files always is.
+    A table of a database is kept whole if it fits the budget, or is searched by ranges alone; one of files always is.
 
     Raises:
-        SpecError: if a table that is searched by ranges alone does not fit the budget, or the columns are not as
-            declared. No rows are read.
+        SpecError: if the columns are not as declared. No rows are read.
     """
     caching = task.lookup.caching
     if isinstance(task.reader, PostgresTable):
         size = task.reader.check()
         fits = size.bytes <= caching.budget
-        auto: CacheMode = "full" if fits else "incremental"
+        auto: CacheMode = "full" if fits or not task.lookup.table.keys else "incremental"
         mode = auto if caching.mode == "auto" else caching.mode
-        if mode == "full" and not fits and not task.lookup.table.keys:
-            raise _too_large(task, f"has about {size.rows} rows, {size.bytes // _MI} MiB")
         scarce = mode == "incremental" and not fits if caching.scarce is None else caching.scarce
         return replace(task, lookup=replace(task.lookup, caching=replace(caching, mode=mode, scarce=scarce)))
     if isinstance(task.reader, FilesTable):
-        if task.reader.bytes > caching.budget and not task.lookup.table.keys:
-            raise _too_large(task, f"has {task.reader.bytes // _MI} MiB of files")
         return replace(task, lookup=replace(task.lookup, caching=replace(caching, mode="full")))
     return task
 
@@ -76,7 +71,6 @@ def loaded(task: TableTask, aside: Path, hash_bits: int = 64) -> Iterator[Loaded
     aside: a folder that is not there. Rows that exceed the budget are in it while the context lasts.
 
     Raises:
-        SpecError: if a table that is searched by ranges alone exceeds the budget.
         NotReady: The disk is full.
     """
     assert task.reader is not None
@@ -85,7 +79,7 @@ def loaded(task: TableTask, aside: Path, hash_bits: int = 64) -> Iterator[Loaded
     kept, size, rows = _nothing(ranges), 0, 0
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(len(os.sched_getaffinity(0))))
-        spill: Spill | None = None
+        spill: Spill | Runs | None = None
         blocks = (prepare(table, read, 0, hash_bits) for read in task.reader.read_all())
         for shares in _ahead(pool, partial(_split, ranges), blocks):
             for number, share in shares:
@@ -93,11 +87,9 @@ def loaded(task: TableTask, aside: Path, hash_bits: int = 64) -> Iterator[Loaded
                 size, rows = size + share.nbytes, rows + share.num_rows
             if size <= (budget if spill is None else budget // _FLUSH):
                 continue
-            if not table.keys:
-                raise _too_large(task, f"is larger than {size // _MI} MiB")
             if spill is None:
                 stack.callback(shutil.rmtree, aside, ignore_errors=True)
-                spill = Spill(aside, block_schema(table))
+                spill = (Spill if table.keys else Runs)(aside, block_schema(table))
             spill.add(kept)
             kept, size = _nothing(ranges), 0
         if spill is not None:
@@ -158,11 +150,3 @@ def searchable(lookup: Lookup, rows: pa.RecordBatch) -> pa.RecordBatch:
                 "%s: %d rows have ranges that end before they begin; they match nothing", place, inverted
             )
     return rows
-
-
-def _too_large(task: TableTask, what: str) -> SpecError:
-    budget = task.lookup.caching.budget // _MI
-    return SpecError(
-        f"inputs.{task.lookup.table.source}: the table {what}, more than its budget of {budget} MiB, and a join by ranges"
-        " alone looks through all of it; raise budget, read fewer columns, or join it by an equality too"
-    )

@@ -1,8 +1,12 @@
-"""Rows of a table that exceed its budget while it is loaded, aside on the disk: a file for each range of hashes.
+"""Rows of a table that exceed its budget while it is loaded, aside on the disk.
+
+With a key there is a file for each range of hashes; without one, where each probe asks every part, for as many rows as fit:
 
     blocks ─► by the top bits of their hashes ─► as many as fit ─► 64 files ─► a part of the version each
 
-Each file is sorted by itself (`version.write_parts`), so a 64th of the table is in memory for each core.
+    blocks ─► as many as fit ─► a file, which is a part
+
+Each file is sorted by itself (`version.write_parts`): in memory is a 64th of the table for each core, or a part of the budget.
 """
 
 from collections.abc import Sequence
@@ -54,6 +58,37 @@ class Spill:
     @property
     def _paths(self) -> list[Path]:
         return [self.folder / f"{number:02d}.arrow" for number in range(PARTS)]
+
+
+class Runs:
+    """The files in a folder, one for each time that something is added. Whoever made it deletes the folder."""
+
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+        self.folder, self._schema, self._paths = folder, schema, list[Path]()
+        folder.mkdir(parents=True)
+
+    def add(self, shares: Sequence[Sequence[pa.RecordBatch]]) -> None:
+        """Write rows, if there are some, "$hash" first, of the one range of hashes that there is.
+
+        Raises:
+            NotReady: The disk is full.
+        """
+        (blocks,) = shares
+        if not blocks:
+            return
+        path = self.folder / f"{len(self._paths)}.arrow"
+        with (
+            room(self.folder),
+            pa.OSFile(str(path), "wb") as file,
+            pa.ipc.new_stream(file, self._schema) as writer,
+        ):
+            for rows in blocks:
+                writer.write_batch(rows)
+        self._paths.append(path)
+
+    def complete(self) -> list[Part]:
+        """Return what reads the files."""
+        return [partial(_read, path) for path in self._paths]
 
 
 def _read(path: Path) -> pa.RecordBatch:

@@ -6,8 +6,8 @@ number of processes map (full cache).
     00000003/lows.u64 …     where ranges are looked for: the codes of their ends, see `ranges`
     00000003/digests        the checksums of all these files
 
-A table that exceeded its budget while it was loaded is in parts, 07.rows.arrow and so on: each has a range of hashes,
-and was sorted by itself. A version is written aside and renamed, so it exists completely or not at all; one that is
+A table that exceeded its budget while it was loaded is in parts, 07.rows.arrow and so on: each was sorted by itself, and has a
+range of hashes, if there is a key. A version is written aside and renamed, so it exists completely or not at all; one that is
 damaged later is never joined. In the order of hashes the share of a unit, which is a range of hashes, is a range of
 pages: pages that a unit never needs do not stay in memory.
 """
@@ -58,9 +58,9 @@ def write_parts(
     *,
     whole: bool = False,
 ) -> None:
-    """Write a version, whose parts have the rows of so many equal ranges of hashes, as many at once as cores.
+    """Write a version, whose parts have the rows of so many equal ranges of hashes, or without a key any rows.
 
-    whole: they are sorted apart, and kept as one.
+    As many are sorted at once as there are cores. whole: they are kept as one then.
 
     Raises:
         NotReady: The disk is full.
@@ -193,8 +193,9 @@ class Version:
         x, y = (None, None) if points is None else points
         length = next(len(c) for c in (*keys, x, y) if c is not None)
         hashes = key_hash(keys, self.hash_bits) if keys else np.zeros(length, np.uint64)
-        if len(self._parts) == 1:
-            yield from ((0, *found) for found in self._candidates(0, keys, hashes, points))
+        if len(self._parts) == 1 or not keys:  # without a key a row may be in any part
+            for number in range(len(self._parts)):
+                yield from ((number, *found) for found in self._candidates(number, keys, hashes, points))
             return
         at = pa.array(np.arange(length))
         asked = [c for c in (*keys, x, y) if c is not None]

@@ -120,8 +120,7 @@ class Files(Model):
     budget_bytes: Memory = quantity(
         "256Mi",
         "budget",
-        "For a table: one that exceeds it while it is read is set aside on the disk "
-        "and sorted in 64 parts. A table that is joined by ranges alone must fit.",
+        "For a table: one that exceeds it while it is read is set aside on the disk and sorted in parts.",
     )
 
     @model_validator(mode="after")
@@ -350,8 +349,7 @@ class Postgres(PostgresConnection):
         "256Mi",
         "budget",
         "Memory that an incremental cache may take, over all units. With cache full: a "
-        "table that exceeds it while it is read is set aside on the disk and sorted in 64 parts; one that is joined by "
-        "ranges alone must fit.",
+        "table that exceeds it while it is read is set aside on the disk and sorted in parts.",
     )
 
     def _own(self) -> list[Problem]:

@@ -175,8 +175,11 @@ def test_a_range_join_is_a_nested_loop(
     with TemporaryDirectory() as folder:
         path = Path(folder) / "1"
         block = prepare(lookup.table, pa.record_batch(columns["t"], schemas["t"]), 0, bits)
-        shares = dict(split(block, parts)) if lookup.table.keys else {}
-        each = [shares.get(n, block.slice(0, 0)) for n in range(parts)] if shares else [block]
+        if lookup.table.keys:
+            shares = dict(split(block, parts))
+            each = [shares.get(n, block.slice(0, 0)) for n in range(parts)]
+        else:
+            each, joined = [block.slice(n * 8 // parts, 8 // parts) for n in range(parts)], False
         write_parts(path, [partial(searchable, lookup, one) for one in each], lookup.range, whole=joined)
         found = VersionLookup(Version(path, lookup.table.keys, bits, ranged=True))
         probes = Tuples(Picked(pa.record_batch(columns["orders"], ["o.id", "o.k", "o.x"])))

@@ -134,6 +134,7 @@ def confs(document: StreamJoin, place: ClusterContext) -> dict[str, str]:
         **_executor(executors, place),
         **_scheduling(executors),
         **jar.warming(),
+        **jar.patience(),
     }
 
 

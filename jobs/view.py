@@ -45,6 +45,7 @@ class Moment:
     spare: int = 0  # executors that take tasks, but get no units
     leaving: int = 0  # executors that finish their tasks before they leave
     wanted: int = 0
+    refused: str = ""  # why the API server makes no pod of an executor
     heap: Heap | None = None  # of the driver's JVM
     partitions: int | None = None  # tasks that join at the same time
     budget: int | None = None  # bytes of state that one executor may hold
@@ -144,6 +145,7 @@ def status(moment: Moment, units: int, now: float) -> dict[str, Any]:
             "wanted": moment.wanted,
             "leaving": moment.leaving,
             "spare": moment.spare,
+            "refused": moment.refused or None,
         },
         "partitions": moment.partitions,
         "watermark": watermark.isoformat() if watermark else None,

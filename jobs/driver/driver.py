@@ -275,6 +275,7 @@ class DriverProcess(Collector):
             there=tuple(there),
             spare=len(ready) - len(there),
             leaving=leaving,
+            refused=pool.refused() if pool else "",
             partitions=flow.job.partitions if flow.job else None,
         )
         reading = readers(warm, ready, pool.wanted) if pool else []

@@ -36,8 +36,8 @@ class ExecutorPool:
         self._context = spark.sparkContext
         self._leaving, self._warm = set[str](), set[str]()
         self._lock = threading.Lock()
-        warming = self._context.getConf().get("spark.plugins") == jar.warming().get("spark.plugins", "")
-        self._plugin = self._jvm().dev.streamjoin.WarmExecutor if warming else None
+        self._plugin = self._class("WarmExecutor", "spark.plugins")
+        self._allocator = self._class("PatientAllocator", jar.ALLOCATOR)
         self._rehearsals = Rehearsals(lambda new: rehearse(spark, new, cores), self._staying())
         self.wanted = total
         self.coming = False  # whether some have registered and not rehearsed, as of the last `warm`
@@ -60,6 +60,10 @@ class ExecutorPool:
         warm = self._rehearsals.done(ready, coming=ready != there)
         self.coming = warm != there
         return warm
+
+    def refused(self) -> str:
+        """Return why the API server makes no pod of an executor; empty if it does."""
+        return str(self._allocator.refusal()) if self._allocator else ""
 
     def want(self, total: int, held: Mapping[str, int] = _NOTHING) -> None:
         """Set the number of executors to `total`. `held` is the bytes of state by executor."""
@@ -106,6 +110,11 @@ class ExecutorPool:
 
     def _scala(self) -> Any:
         return self._context._jsc.sc()
+
+    def _class(self, name: str, setting: str) -> Any:
+        """Return one of our Java classes; None unless this setting makes Spark use it."""
+        used = self._context.getConf().get(setting) == f"{jar.PACKAGE}.{name}"
+        return jar.known(self._jvm(), name) if used else None
 
     def _jvm(self) -> Any:
         jvm = self._context._jvm

@@ -310,7 +310,8 @@ class Driver(Resources):
     start_within_us: Annotated[Duration, Field(gt=0)] = quantity(
         "10m",
         "startWithin",
-        "How long the driver may take to start. After that, the job reports it and keeps trying.",
+        "How long the driver may take to start, and executors once it works. After that, the job reports it and "
+        "keeps trying.",
     )
 
 

@@ -44,6 +44,7 @@ class ObservedState:
     nodes: Mapping[str, node_loss.NodeHealth] = field(default_factory=dict)
     lapsed: bool = False  # the driver's Lease has expired
     pod_problem: Degradation | None = None  # why the driver's pod is not created, or does not start
+    executor_problem: Degradation | None = None  # why an executor's pod does not start
     now: float = 0.0  # seconds since 1970
     at: str = ""  # now, for the status
 
@@ -130,6 +131,7 @@ def _viewed(observed: ObservedState, config: Config) -> tuple[JobView, Change]:
         now=observed.now,
         nodes=observed.nodes,
         pod_problem=observed.pod_problem,
+        executor_problem=observed.executor_problem,
         image=""
         if runs is None
         else runs.model.spec.image or _retained_image(observed, runs) or config.image,

@@ -76,7 +76,7 @@ def _scheduling(status: Object, part: str) -> Iterator[Degradation]:
             yield Degradation(
                 "Unschedulable",
                 f"no node takes the {part}'s pod: {condition.get('message', '')}; "
-                f"ask for less (cpuRequest and memory in spec.{_section(part)}, or jobs.cpuRequest of the"
+                f"ask for less (cpuRequest and memory in spec.{section(part)}, or jobs.cpuRequest of the"
                 " operator's chart), or add nodes",
             )
 
@@ -114,5 +114,6 @@ def _ended(container: Object, part: str, memory: str) -> Iterator[Degradation]:
         )
 
 
-def _section(part: str) -> str:
+def section(part: str) -> str:
+    """Return the section of a spec that describes this part of the job."""
     return "driver" if part == "driver" else "executors"

@@ -52,8 +52,8 @@ class JobMemory:
     write_error: Degradation | None = None
     unacknowledged: str = ""  # why the driver has not accepted a number of executors
     lease: node_loss.LeaseWatch | None = None  # of a driver whose node is lost
-    # When the events of its driver were read, and the problem that they describe.
-    pod_problem: tuple[float, Degradation | None] = (float("-inf"), None)
+    # By component: when the events of its pod were read, and the problem that they describe.
+    pod_problems: dict[str, tuple[float, Degradation | None]] = field(default_factory=dict)
     is_waiting: bool = False  # for something that no watch delivers
 
 
@@ -159,6 +159,9 @@ class Reconciler:
             nodes=nodes,
             lapsed=bool(stranded) and await self._lapsed(key, memory),
             pod_problem=await self._unmade(key, memory),
+            executor_problem=await self._said(
+                key, memory, deploy.EXECUTOR, pod_events.waiting_executor(pods)
+            ),
             now=now,
             at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
@@ -187,12 +190,18 @@ class Reconciler:
         """Return why the driver's pod is missing, from events."""
         whose, children = pod_events.whose(key.name, self.cache.pods(key)), self.cache.children(key)
         wanted = children.get(("StatefulSet", deploy.driver(key.name)), {}).get("spec", {}).get("replicas")
-        if whose is None or not wanted:
+        return await self._said(key, memory, deploy.DRIVER, whose if wanted else None)
+
+    async def _said(
+        self, key: JobKey, memory: JobMemory, part: str, whose: tuple[str, str] | None
+    ) -> Degradation | None:
+        """Return the problem that the events of an object, by kind and name, describe."""
+        if whose is None:
             return None
-        at, known = memory.pod_problem
+        at, known = memory.pod_problems.get(part, (float("-inf"), None))
         if self.clock() - at >= _ASKED_S:
-            known = pod_events.problem(await self.api.events(key.namespace, *whose))
-            memory.pod_problem = (self.clock(), known)
+            known = pod_events.problem(await self.api.events(key.namespace, *whose), part)
+            memory.pod_problems[part] = (self.clock(), known)
         return known
 
     async def _with_scaling_input(self, key: JobKey, observed: ObservedState) -> ObservedState:

@@ -20,14 +20,23 @@ class Scrape:
 
     def number(self, *steps: str) -> float | None:
         """Return a figure; None if it is missing or not a number."""
-        value: Any = self.body
-        for step in steps:
-            value = value.get(step) if isinstance(value, dict) else None
+        value = self._value(*steps)
         return (
             value
             if isinstance(value, int | float) and not isinstance(value, bool) and value == value
             else None
         )
+
+    def text(self, *steps: str) -> str:
+        """Return a text; empty if it is missing or none."""
+        value = self._value(*steps)
+        return value if isinstance(value, str) else ""
+
+    def _value(self, *steps: str) -> Any:
+        value: Any = self.body
+        for step in steps:
+            value = value.get(step) if isinstance(value, dict) else None
+        return value
 
     def count(self, *steps: str) -> int | None:
         found = self.number(*steps)

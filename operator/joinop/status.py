@@ -11,7 +11,7 @@ from joinlib.scale import Load, Observed, Policy, State, due, step
 from joinlib.scale.policy import of_spec
 from joinlib.spec import duration
 from joinlib.spec.model import Executors
-from joinop import diagnosis, names, node_loss, persist, restarts
+from joinop import diagnosis, names, node_loss, persist, pod_events, restarts
 from joinop.admission import Admitted
 from joinop.conditions import StatusCondition, merged, truth
 from joinop.degradation import Degradation
@@ -20,6 +20,7 @@ from joinop.scrape import STARTED, Scrape, ratio
 
 _MESSAGE_MAX = 500  # characters; the condition holds the whole message
 _EXCEEDED = "ProgressDeadlineExceeded"  # the reason that Deployments use
+_NOT_RUNNING = "NotRunning"  # the driver, so that nothing scales
 FIGURES = frozenset({"memoryLoad", "skew", "lag", "batch", "rate"})  # change all the time
 
 
@@ -39,6 +40,7 @@ class JobView:
     # Nodes of pods that are not ready.
     nodes: Mapping[str, node_loss.NodeHealth] = field(default_factory=dict)
     pod_problem: Degradation | None = None  # why the driver's pod is not created, or does not start
+    executor_problem: Degradation | None = None  # why an executor's pod does not start
     image: str = ""  # of driver and executors
 
     @property
@@ -127,19 +129,45 @@ class JobView:
         """Has the driver missed its deadline to become ready?"""
         if self.runs is None or self.ready or self.suspended:
             return False
-        known: list[Object] = self.before.get("conditions", [])
-        before: Object = next((c for c in known if c["type"] == "Progressing"), {})
+        before = self._condition("Progressing")
         same = before.get("observedGeneration") == self.stream_join["metadata"].get("generation", 0)
-        if before.get("reason") == _EXCEEDED:
+        # Else the driver worked, and it was executors that missed their deadline.
+        if before.get("reason") == _EXCEEDED and self._condition("Scaling").get("reason") == _NOT_RUNNING:
             return bool(same)
-        began = before.get("lastTransitionTime") if before.get("status") == "True" else None
+        return self._too_long(before)
+
+    @property
+    def lacks_executors(self) -> bool:
+        """Does the driver work, and fewer executors than are wanted?"""
+        number = desired_executors(self, self.scaling_after)
+        return self.ready and number is not None and self.ready_executors < number
+
+    @property
+    def executors_overdue(self) -> bool:
+        """Have executors missed the deadline? It runs since not all have worked."""
+        return self.lacks_executors and self._too_long(self._condition("Scaling"))
+
+    def _condition(self, title: str) -> Object:
+        """The last condition of this type; empty if there is none."""
+        known: list[Object] = self.before.get("conditions", [])
+        return next((c for c in known if c["type"] == title), {})
+
+    def _too_long(self, condition: Object) -> bool:
+        """Has the condition been true for longer than pods may take to start?"""
+        if self.runs is None or condition.get("status") != "True":
+            return False
         limit_s = self.runs.model.spec.driver.start_within_us / 1e6
-        return began is not None and self.now - datetime.fromisoformat(began).timestamp() > limit_s
+        return self.now - datetime.fromisoformat(condition["lastTransitionTime"]).timestamp() > limit_s
 
     @property
     def problem(self) -> Degradation | None:
         """The most important problem, if there is one."""
         return self.refusal or next(_troubles(self), None)
+
+    @property
+    def executors_trouble(self) -> Degradation | None:
+        """What keeps executors from being created or started, or ends them; None if nothing does."""
+        return next(_troubles_of_executors(self), None)
 
 
 def of(view: JobView, at: str) -> Object:
@@ -198,15 +226,29 @@ def executors_to_request(view: JobView) -> int | None:
 
 
 def _troubles(view: JobView) -> Iterator[Degradation]:
-    drivers, executors = diagnosis.split(view.pods)
+    drivers, _ = diagnosis.split(view.pods)
     for found in (
         _exhausted(view),
         node_loss.problem(view.pods, view.nodes, view.now),
         diagnosis.driver(drivers),
         view.pod_problem,
         _failed(view),
-        diagnosis.executors(executors),
+        view.executors_trouble,
         _overdue(view),
+    ):
+        if found is not None:
+            yield found
+
+
+def _troubles_of_executors(view: JobView) -> Iterator[Degradation]:
+    """The wording does not depend on how many executors there are: each further one would be news."""
+    _, executors = diagnosis.split(view.pods)
+    refusal = "" if view.report is None else view.report.text("executors", "refused")
+    for found in (
+        diagnosis.executors(executors),
+        pod_events.refused(refusal, deploy.EXECUTOR) if refusal else None,
+        view.executor_problem,
+        _executors_overdue(view),
     ):
         if found is not None:
             yield found
@@ -232,6 +274,16 @@ def _overdue(view: JobView) -> Degradation | None:
     )
 
 
+def _executors_overdue(view: JobView) -> Degradation | None:
+    if not view.executors_overdue or view.runs is None:
+        return None
+    limit = duration.text(view.runs.model.spec.driver.start_within_us)
+    message = (
+        f"executors are missing after {limit} (spec.driver.startWithin); see their pods' events and logs"
+    )
+    return Degradation(_EXCEEDED, message)
+
+
 def _failed(view: JobView) -> Degradation | None:
     if view.report is None or view.report.phase != "Failed":
         return None
@@ -252,11 +304,17 @@ def _phase(view: JobView) -> str:
 
 
 def _message(view: JobView) -> str:
-    if view.problem is not None:
-        return view.problem.message.partition("\n")[0][:_MESSAGE_MAX]
+    if (problem := view.problem) is not None:
+        counted = view.lacks_executors and problem == view.executors_trouble
+        said = f"{_counted(view)}: {problem.message}" if counted else problem.message
+        return said.partition("\n")[0][:_MESSAGE_MAX]
     if view.suspended:
         return "suspended: no pods, all state is kept"
     return _works(view) if view.ready else _starting(view)
+
+
+def _counted(view: JobView) -> str:
+    return f"{view.ready_executors} of {desired_executors(view, view.scaling_after)} executors"
 
 
 def _works(view: JobView) -> str:
@@ -308,6 +366,8 @@ def _progress(view: JobView) -> StatusCondition:
         return StatusCondition("Progressing", "False", _EXCEEDED, _message(view))
     if view.driver is not None and not view.current:
         return StatusCondition("Progressing", "True", "RollingOut", "the driver is replaced")
+    if view.executors_overdue:
+        return StatusCondition("Progressing", "False", _EXCEEDED, _message(view))
     return StatusCondition("Progressing", truth(not view.ready), "Settled" if view.ready else "Starting")
 
 
@@ -327,14 +387,14 @@ def _metrics(view: JobView) -> StatusCondition:
 def _scaling(view: JobView) -> StatusCondition:
     number, ready = desired_executors(view, view.scaling_after), view.ready_executors
     if number is None or view.suspended or not view.ready:
-        return StatusCondition("Scaling", "False", "NotRunning")
+        return StatusCondition("Scaling", "False", _NOT_RUNNING)
     if view.unacknowledged:
         return StatusCondition("Scaling", "True", "NotTaken", view.unacknowledged)
     if (advised := view.scaling_after.advised) is not None and ready == number:
         return StatusCondition("Scaling", "False", "Advised", _advice(view.scaling_after, advised))
     if ready == number:
         return StatusCondition("Scaling", "False", "Settled")
-    return StatusCondition("Scaling", "True", "Scaling", f"{ready} of {number} executors work")
+    return StatusCondition("Scaling", "True", "Scaling", f"{_counted(view)} work")
 
 
 def _advice(state: State, advised: int) -> str:

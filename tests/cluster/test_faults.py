@@ -164,6 +164,26 @@ def test_a_pod_that_cannot_be_made_says_why(space: Kube, store: Store) -> None:
     space.until("it is well again", partial(_well, space, "job"))
 
 
+def test_executors_that_cannot_be_made_say_why(space: Kube, store: Store) -> None:
+    """A quota that admits the driver alone: it waits for them and does not end. Mended, they come by themselves."""
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}}
+    space.apply({**quota, "spec": {"hard": {"pods": "2"}}})  # which are the store's and the driver's
+    space.apply(job("job", rows=500, rate=None))
+    space.until("the quota is named", partial(_degraded, space, "job", "exceeded quota: small"))
+    assert space.condition("job", "Degraded")["reason"] == "PodRefused"
+    assert space.condition("job", "Ready")["reason"] == "NoExecutors"
+    assert space.get("sj", "job")["status"]["message"].startswith(
+        "0 of 1 executors: the executor's pod cannot be created"
+    )
+    told = [e for e in space.every("events") if e["involvedObject"]["kind"] == "StreamJoin"]
+    assert "PodRefused" in [event["reason"] for event in told]
+    assert space.run("logs", "job-driver-0").count("Failed to create executor pod") == 1
+    assert space.get("pod", "job-driver-0")["status"]["containerStatuses"][0]["restartCount"] == 0
+    space.delete("resourcequota", "small")
+    running(space, "job", 1)
+    assert _well(space, "job")
+
+
 def test_a_driver_that_ends_again_and_again_is_given_up(space: Kube, store: Store) -> None:
     """Failed with its last words, and no pod; a change of the spec begins anew."""
     store("ln", "-s", "/data/nowhere", "/data/absent")  # a folder that is not there at all is waited for

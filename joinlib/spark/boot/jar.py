@@ -1,13 +1,14 @@
 """StreamJoin's Java classes, as a jar in Spark's home. No JDK is needed: Spark ships a compiler, Janino.
 
-Gather         the last column of a few rows, taken to the driver
-LocalFiles     Hadoop's local file system, durable and without forks. Hadoop never syncs, its rename replaces
-               the target, and without its native library it forks `chmod` twice for each file
-Located        partitions are computed on the executors that have their units' indexes
-NotReadyYet    an error that Spark logs at every start on Kubernetes is left out of the driver's log
-WarmExecutor   an executor takes tasks once it is warm
-Workers        of the Python workers that wait, the last one to end a task takes the next; those that did what is
-               done once end
+Gather            the last column of a few rows, taken to the driver
+LocalFiles        Hadoop's local file system, durable and without forks. Hadoop never syncs, its rename replaces
+                  the target, and without its native library it forks `chmod` twice for each file
+Located           partitions are computed on the executors that have their units' indexes
+NotReadyYet       an error that Spark logs at every start on Kubernetes is left out of the driver's log
+PatientAllocator  executors' pods that the API server refuses end no driver, and it knows why they are refused
+WarmExecutor      an executor takes tasks once it is warm
+Workers           of the Python workers that wait, the last one to end a task takes the next; those that did what is
+                  done once end
 """
 
 import os
@@ -24,8 +25,9 @@ from joinlib.errors import SpecError
 
 SOURCES = sorted((Path(__file__).parents[1] / "java").glob("*.java"))
 _JAR = "streamjoin.jar"
-_PACKAGE = "dev.streamjoin"
+PACKAGE = "dev.streamjoin"
 _EXTENSIONS = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
+ALLOCATOR = "spark.kubernetes.allocation.pods.allocator"
 _MAIN = "org.codehaus.commons.compiler.samples.CompilerDemo"
 
 
@@ -94,7 +96,7 @@ def known(jvm: Any, name: str) -> Any:
 
 def settings() -> dict[str, str]:
     """Return the settings that make Spark use LocalFiles, if its home has the jar."""
-    return {"spark.hadoop.fs.file.impl": f"{_PACKAGE}.LocalFiles"} if there() else {}
+    return {"spark.hadoop.fs.file.impl": f"{PACKAGE}.LocalFiles"} if there() else {}
 
 
 def syncing(synced: bool) -> dict[str, str]:
@@ -120,10 +122,15 @@ def warming() -> dict[str, str]:
     if not there():
         return {}
     return {
-        "spark.plugins": f"{_PACKAGE}.WarmExecutor",
+        "spark.plugins": f"{PACKAGE}.WarmExecutor",
         "spark.streamjoin.python": sys.executable,
         "spark.streamjoin.hashSeed": os.environ.get("PYTHONHASHSEED", "0"),
     }
+
+
+def patience() -> dict[str, str]:
+    """Return the settings with which a driver goes on while the API server refuses executors' pods."""
+    return {ALLOCATOR: f"{PACKAGE}.PatientAllocator"} if there() else {}
 
 
 def _paths(jars: Path, *names: str) -> str:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -422,6 +423,11 @@ def test_a_memory_of_an_older_operator_goes_on() -> None:
 # --- the operator --------------------------------------------------------------------------------------------------------
 
 
+def moment(seconds: float) -> str:
+    """As the API server writes it."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
 class Life:
     """A job whose driver does what it is told, looked at by operators that may be killed between any two
     writes.
@@ -439,6 +445,7 @@ class Life:
             {("ConfigMap", "late-spec"): {}},
             (driver_pod(given), executor_pod(1), executor_pod(2)),
             {"shared": True},
+            at=moment(NOW),
         )
         self.observed, _ = settle(dataclasses.replace(self.observed, children={}))
         self.asked: list[int] = []
@@ -451,7 +458,9 @@ class Life:
             if self.driver is None
             else running(executors={"ready": self.there, "wanted": self.driver, "leaving": 0, "spare": 0})
         )
-        observed = dataclasses.replace(self.observed, scrape=scrape, now=self.now, scaling_input=None)
+        observed = dataclasses.replace(
+            self.observed, scrape=scrape, now=self.now, at=moment(self.now), scaling_input=None
+        )
         view = view_of(observed, Config())
         if is_due(view):
             k = max(self.there, 1)

@@ -90,7 +90,7 @@ class Query:
     took: Took = field(default_factory=Took)
     lag: dict[str, Any] = field(default_factory=dict)
     loads: dict[str, Any] = field(default_factory=dict)
-    route_skew: Any = None
+    route_skew: dict[str, float] = field(default_factory=dict)
     heap: Any = None
     hot: dict[str, float] = field(default_factory=dict)
     busy: bool = False
@@ -123,6 +123,7 @@ class Pool:
     rehearsals: int = 0
     wanted: int = 0
     coming: bool = False
+    refusal: str = ""
     asked: list[int] = field(default_factory=list)
 
     def want(self, total: int, held: Mapping[str, int]) -> None:
@@ -130,6 +131,9 @@ class Pool:
 
     def ready(self) -> list[str]:
         return list(self.there)
+
+    def refused(self) -> str:
+        return self.refusal
 
     def leaving(self) -> list[str]:
         return list(self.gone)
@@ -322,6 +326,16 @@ def test_so_many_are_asked_for(seen: Scene) -> None:
         seen.driver.scale(total)
     assert seen.pool.asked == [3, 4, 4, 4]
     assert seen.driver.moment.wanted == 4
+
+
+def test_why_there_are_too_few_is_told(seen: Scene) -> None:
+    """As long as it is so; the others work."""
+    seen.pool.refusal = "exceeded quota: small"
+    seen(2, "1")
+    assert seen.driver.answers().status()["executors"]["refused"] == "exceeded quota: small"
+    seen.pool.refusal = ""
+    seen(2, "12")
+    assert seen.driver.answers().status()["executors"]["refused"] is None
 
 
 def test_a_batch_without_executors_is_not_waited_for(seen: Scene) -> None:

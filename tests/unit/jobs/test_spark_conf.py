@@ -1,6 +1,7 @@
 """The confs of a cluster session, as plain data."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -126,3 +127,13 @@ def test_only_the_drivers_choice_is_waited_for() -> None:
     """Spark's own, whoever has sent most, would keep units from executors that have just come."""
     conf = confs(document(), PLACE)
     assert (conf["spark.locality.wait"], conf["spark.shuffle.reduceLocality.enabled"]) == ("10s", "false")
+
+
+def test_refused_pods_do_not_end_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Spark's home has our classes; where it has none, Spark's own allocator is used."""
+    allocator = "spark.kubernetes.allocation.pods.allocator"
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert allocator not in confs(document(), PLACE)
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "streamjoin.jar").touch()
+    assert confs(document(), PLACE)[allocator] == "dev.streamjoin.PatientAllocator"

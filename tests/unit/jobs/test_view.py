@@ -54,7 +54,7 @@ def test_status_of_a_driver_that_waits() -> None:
         "stateBytes": 0,
         "memoryLoad": None,
         "skew": None,
-        "executors": {"ready": 0, "wanted": 2, "leaving": 0, "spare": 0},
+        "executors": {"ready": 0, "wanted": 2, "leaving": 0, "spare": 0, "refused": None},
         "partitions": None,
         "watermark": None,
         "late": {},

@@ -52,6 +52,7 @@ from joinlib.metric.table import BY_NAME
 from joinlib.registered import load
 from joinlib.route.slots import fitting
 from joinlib.scale.placement import placed, readers
+from joinlib.scale.request import ExecutorRequest
 from joinlib.scale.reserve import working
 from joinlib.spec.model import StreamJoin
 
@@ -119,20 +120,23 @@ class DriverProcess(Collector):
     def collect(self) -> Iterator[Metric]:
         return metrics(self.moment, self.pipeline.units, time.monotonic())
 
-    def scale(self, total: int) -> None:
-        """Change the number of executors to `total`.
+    def scale(self, asked: ExecutorRequest) -> None:
+        """Change the number of executors, and tell why on the page and in the log.
 
         The bounds are those of the file now: they may change while the driver runs.
 
         Raises:
-            SpecError: `total` is out of bounds.
+            SpecError: The number is out of bounds.
         """
+        total = asked.total
         bounds = spark_conf.executors_of(load(self.file))
         if not bounds.min <= total <= bounds.max:
             raise SpecError(f"total: {total} is not between min, {bounds.min}, and max, {bounds.max}")
         with self._scaling:
             if total != self.moment.wanted:
-                self.notes.say(f"{self.moment.wanted} -> {total} executors are wanted")
+                said = f"{self.moment.wanted} -> {total} executors are wanted: {asked.reason}"
+                log.info("%s", said)
+                self.notes.say(said)
             self._tell(wanted=total)
             if self._pool is not None:
                 self._pool.want(spark_conf.asked(bounds, total), self._held)

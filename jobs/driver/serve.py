@@ -2,7 +2,7 @@
 
     GET  /healthz  /readyz  /
     GET  /metrics  /v1/status  /v1/page  with the job's token if TLS is on, otherwise by an address or its own name
-    POST /v1/executors {"total": n}      with the job's token
+    POST /v1/executors {"total": n, "reason": "why"}  with the job's token
 
 What it returns are plain values that the driver has prepared: no response waits for Spark.
 """
@@ -20,6 +20,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from jobs.hosts import check_host
 from jobs.page.serve import routes
 from joinlib.errors import SpecError
+from joinlib.scale.request import REASON_MAX, ExecutorRequest, is_line
 
 _BODY_BYTES = 4096
 _REALM = 'Bearer realm="streamjoin"'
@@ -33,7 +34,7 @@ class Answers:
     metrics: Callable[[], bytes]
     healthy: Callable[[], bool]
     ready: Callable[[], bool]
-    scale: Callable[[int], None]  # raises SpecError if the number is out of bounds
+    scale: Callable[[ExecutorRequest], None]  # raises SpecError if the number is out of bounds
     # Called for each request, since the token may be replaced. None means no token: every change is refused.
     token: Callable[[], str | None]
     page: Callable[[], dict[str, Any]]
@@ -72,12 +73,12 @@ def application(
 
     async def executors(request: web.Request) -> web.Response:
         _admit(request, answers.token())
-        total = _total(await request.read())
+        asked = _asked(await request.read())
         try:
-            await asyncio.to_thread(answers.scale, total)
+            await asyncio.to_thread(answers.scale, asked)
         except SpecError as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from error
-        return web.json_response({"total": total})
+        return web.json_response({"total": asked.total})
 
     app = web.Application(client_max_size=_BODY_BYTES)
     app.add_routes(
@@ -104,11 +105,15 @@ def _admit(request: web.Request, token: str | None) -> None:
         raise web.HTTPUnauthorized(text="this needs the job's token\n", headers={"WWW-Authenticate": _REALM})
 
 
-def _total(body: bytes) -> int:
+def _asked(body: bytes) -> ExecutorRequest:
     try:
         match json.loads(body):
-            case {"total": int(total), **rest} if not rest and not isinstance(total, bool):
-                return total
+            case {"total": int(total), "reason": str(reason), **rest} if (
+                not rest and not isinstance(total, bool) and is_line(reason)
+            ):
+                return ExecutorRequest(total, reason)
     except ValueError:
         pass
-    raise web.HTTPBadRequest(text='write {"total": n}\n')
+    raise web.HTTPBadRequest(
+        text=f'write {{"total": n, "reason": "why"}}, the reason as one line of at most {REASON_MAX} characters\n'
+    )

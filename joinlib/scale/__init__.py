@@ -16,7 +16,19 @@ remembered is a value (`State`) that the caller keeps, so that another caller ca
 
 from joinlib.scale.load import Load, Observed, fitting, tau
 from joinlib.scale.policy import Policy
+from joinlib.scale.request import ExecutorRequest
 from joinlib.scale.state import Decision, State
 from joinlib.scale.step import due, step
 
-__all__ = ["Decision", "Load", "Observed", "Policy", "State", "due", "fitting", "step", "tau"]
+__all__ = [
+    "Decision",
+    "ExecutorRequest",
+    "Load",
+    "Observed",
+    "Policy",
+    "State",
+    "due",
+    "fitting",
+    "step",
+    "tau",
+]

@@ -38,6 +38,7 @@ _QUIET = {
     "Blind",
     "Pinned",
 }
+_CHANGING = {"ScaleOut", "ScaleIn", "RolledBack", "Limits", "Pinned"}  # the number of executors
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,12 @@ class State:
     learnt: Learnt | None = None  # None: rows never waited
     advised: int | None = None  # executors that a job in mode advise would have
     decisions: tuple[Decision, ...] = ()  # the newest last
+
+    @property
+    def decided(self) -> Decision | None:
+        """The decision by which so many executors are wanted; None if it is not remembered."""
+        found = (d for d in reversed(self.decisions) if d.verdict in _CHANGING and d.wanted == self.wanted)
+        return next(found, None)
 
     def remembered(self, decision: Decision) -> tuple[Decision, ...]:
         """Append a decision to the list; one that repeats the last only increases its count."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from joinlib import deploy
-from joinlib.scale import Observed
+from joinlib.scale import ExecutorRequest, Observed
 from joinop import build, names, node_loss, status
 from joinop.admission import Admitted, Rejected, permitted, pinned, validate, verdict_of
 from joinop.build.settings import accepted
@@ -58,7 +58,7 @@ class DesiredState:
     prune: tuple[Object, ...]
     status: Object
     events: tuple[Event, ...]
-    executors: int | None = None  # to request from the driver
+    executors: ExecutorRequest | None = None  # None: the driver has them
     remove: tuple[Object, ...] = ()  # pods to delete without waiting for their node
 
     @property

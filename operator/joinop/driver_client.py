@@ -6,12 +6,13 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import aiohttp
 
 from joinlib.deploy import PORTS
-from joinlib.scale import Load
+from joinlib.scale import ExecutorRequest, Load
 from joinop import load_metrics
 from joinop.api import always
 from joinop.bounded_read import read_bounded
@@ -74,8 +75,8 @@ class DriverClient:
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             return f"the driver cannot be reached: {str(error) or type(error).__name__}"
 
-    async def request_executors(self, pod: Object, executors: int, token: str) -> str:
-        """Request a number of executors. Returns why the driver has not accepted it; empty if it has."""
+    async def request_executors(self, pod: Object, asked: ExecutorRequest, token: str) -> str:
+        """Request a number of executors, and say why. Returns why the driver has not accepted it; empty if it has."""
         url = self._url(pod, "/v1/executors")
         if url is None:
             return "the driver's pod has no IP"
@@ -83,11 +84,11 @@ class DriverClient:
             options = await self._reach.options(pod) | {"headers": {"Authorization": f"Bearer {token}"}}
             async with self._gate:
                 self._check()
-                async with self._session.post(url, json={"total": executors}, **options) as response:
+                async with self._session.post(url, json=asdict(asked), **options) as response:
                     if response.ok:
                         return ""
                     said = (await response.content.read(500)).decode(errors="replace").strip()
-                    return f"the driver does not take {executors} executors yet ({response.status}): {said}"
+                    return f"the driver does not take {asked.total} executors yet ({response.status}): {said}"
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             return f"the driver does not answer: {str(error) or type(error).__name__}"
 

@@ -317,9 +317,10 @@ class Reconciler:
         memory.unacknowledged = await self.drivers.request_executors(pod, desired.executors, token)
         if memory.unacknowledged != before or not memory.unacknowledged:
             log.info(
-                "%s: %d executors: %s",
+                "%s: %d executors, %s: %s",
                 key,
-                desired.executors,
+                desired.executors.total,
+                desired.executors.reason,
                 memory.unacknowledged or "the driver has accepted them",
             )
         if not memory.unacknowledged:

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 
 from joinlib import deploy
-from joinlib.scale import Load, Observed, Policy, State, due, step
+from joinlib.scale import ExecutorRequest, Load, Observed, Policy, State, due, step
 from joinlib.scale.policy import of_spec
+from joinlib.scale.request import line
 from joinlib.spec import duration
 from joinlib.spec.model import Executors
 from joinop import diagnosis, names, node_loss, persist, pod_events, restarts
@@ -214,15 +215,29 @@ def scaling_input(view: JobView, load: Load | str) -> Observed:
     return Observed(report.count("executors", "ready"), report.count("executors", "leaving") or 0, known, why)
 
 
-def executors_to_request(view: JobView) -> int | None:
-    """Return the number of executors to request from the driver; None if it has it.
+def executors_to_request(view: JobView) -> ExecutorRequest | None:
+    """Return the executors to request from the driver, and why; None if it has them.
 
     Only what the status holds is requested.
     """
     if view.report is None or view.report.phase != "Running" or view.suspended or not view.current:
         return None
     asked, number = view.report.count("executors", "wanted"), desired_executors(view, view.scaling_before)
-    return number if asked is not None and asked != number else None
+    if number is None or asked is None or asked == number:
+        return None
+    return ExecutorRequest(number, line(_reason(view, number)))
+
+
+def _reason(view: JobView, number: int) -> str:
+    """Return why so many executors are wanted: by hand, by the limits, or by which decision of scaling."""
+    policy, decided = view.policy, view.scaling_before.decided
+    if policy is not None and policy.pinned is not None:
+        return "by hand: spec.executors.instances, as kubectl scale sets it"
+    if policy is not None and number != view.scaling_before.wanted:
+        return f"by spec.executors: min is {policy.min}, max {policy.max}"
+    if decided is None:
+        return "as many as were wanted before; the decision is no longer remembered"
+    return f"{decided.reason} ({decided.verdict} at {datetime.fromtimestamp(decided.at, UTC):%Y-%m-%dT%H:%M:%SZ})"
 
 
 def _troubles(view: JobView) -> Iterator[Degradation]:

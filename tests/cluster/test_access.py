@@ -15,7 +15,8 @@ from tests.postgres.database import NAME, PASSWORD, USER, Database
 
 _ASK = """
 import json, sys, urllib.request, urllib.error
-request = urllib.request.Request('http://job-driver:8080/v1/executors', method='POST', data=b'{"total": 1}')
+body = json.dumps({'total': 1, 'reason': 'by hand'}).encode()
+request = urllib.request.Request('http://job-driver:8080/v1/executors', method='POST', data=body)
 if len(sys.argv) > 1: request.add_header('Authorization', 'Bearer ' + sys.argv[1])
 try: print(urllib.request.urlopen(request, timeout=10).status)
 except urllib.error.HTTPError as e: print(e.code)

@@ -62,7 +62,7 @@ class Driver:
     def post(self, total: int, token: str) -> int:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/v1/executors",
-            data=json.dumps({"total": total}).encode(),
+            data=json.dumps({"total": total, "reason": "rows wait"}).encode(),
             headers={"Authorization": f"Bearer {token}"},
         )
         try:

@@ -17,6 +17,7 @@ from joinop.degradation import Degradation
 from joinop.drift import covers, stamped
 from joinop.names import JobKey, Object
 
+from joinlib.scale import ExecutorRequest
 from tests.deploy.operator.objects import (
     AT,
     LATER,
@@ -29,6 +30,7 @@ from tests.deploy.operator.objects import (
 )
 
 CONFIG = Config(image="streamjoin:1")
+BY_HAND = "by hand: spec.executors.instances, as kubectl scale sets it"
 
 
 def observed(given: Object | None = None, **more: Any) -> ObservedState:
@@ -204,7 +206,7 @@ def test_live_change() -> None:
     decision = decide(before, CONFIG)
 
     assert applied(decision) == ["ConfigMap/late-spec", "PodDisruptionBudget/late-executor"]
-    assert decision.executors == 4
+    assert decision.executors == ExecutorRequest(4, BY_HAND)
     assert said(decision, "Scaling") == ("True", "Scaling")
     assert [event.reason for event in decision.events] == ["Changed", "Scaling"]
 
@@ -213,18 +215,18 @@ def test_live_change() -> None:
     ("executors", "last", "asked"),
     [
         ({"min": 2, "max": 4}, 2, None),  # nothing decided: min
-        ({"min": 2, "max": 4}, 3, 3),  # what was decided last stays
-        ({"min": 2, "max": 3}, 4, 3),  # within the limits
-        ({"min": 3, "max": 4}, 2, 3),
-        ({"min": 2, "max": 4, "instances": 4}, 2, 4),
+        ({"min": 2, "max": 4}, 3, (3, "as many as were wanted before; the decision is no longer remembered")),
+        ({"min": 2, "max": 3}, 4, (3, "by spec.executors: min is 2, max 3")),  # within the limits
+        ({"min": 3, "max": 4}, 2, (3, "by spec.executors: min is 3, max 4")),
+        ({"min": 2, "max": 4, "instances": 4}, 2, (4, BY_HAND)),
     ],
 )  # fmt: skip
-def test_wanted_executors(executors: dict[str, int], last: int, asked: int | None) -> None:
-    """The spec's number, else the last one, within the limits."""
+def test_wanted_executors(executors: dict[str, int], last: int, asked: tuple[int, str] | None) -> None:
+    """The spec's number, else the last one, within the limits; and which of them it was."""
     before = changed(started(), executors={**executors, "memory": "2Gi"})
     before.stream_join["status"]["executors"]["wanted"] = last
 
-    assert decide(before, CONFIG).executors == asked
+    assert decide(before, CONFIG).executors == (asked and ExecutorRequest(*asked))
 
 
 def test_spare_executors_are_counted_apart() -> None:
@@ -245,7 +247,7 @@ def test_not_taken() -> None:
     decision = decide(before, CONFIG)
 
     assert (said(decision, "Scaling"), decision.status["phase"]) == (("True", "NotTaken"), "Running")
-    assert decision.executors == 4
+    assert decision.executors == ExecutorRequest(4, BY_HAND)
 
 
 def test_nobody_is_asked_too_early() -> None:

@@ -19,6 +19,7 @@ from joinop.leader import Leader
 from joinop.resources import STREAMJOIN
 
 from joinlib.lease import LATE_S, Contender
+from joinlib.scale import ExecutorRequest
 from tests.deploy.operator.apiserver import ApiServer
 from tests.deploy.operator.conftest import ROOT
 from tests.deploy.operator.objects import driver_pod, stream_join
@@ -115,7 +116,9 @@ def test_nothing_is_sent_with_an_old_lease(tmp_path: Path, monkeypatch: pytest.M
             with pytest.raises(Ended):
                 await api.apply_status("shop", "late", {"phase": "Failed"})
             with pytest.raises(Ended):
-                await drivers.request_executors(driver_pod(podIP="127.0.0.1"), 3, "secret")
+                await drivers.request_executors(
+                    driver_pod(podIP="127.0.0.1"), ExecutorRequest(3, "rows wait"), "secret"
+                )
         finally:
             await api.close()
             await drivers.close()

@@ -22,6 +22,7 @@ from joinop.resources import STREAMJOIN, WATCHED
 from joinop.workqueue import WorkQueue, pause_s
 
 from joinlib.deploy import POD
+from joinlib.scale import ExecutorRequest
 from tests.deploy.operator.objects import driver_pod, stream_join
 
 KEY = JobKey("shop", "late")
@@ -138,7 +139,7 @@ def talk(answer: web.Response) -> tuple[Any, Any]:
         async def handler(request: web.Request) -> web.Response:
             if request.method == "POST":
                 assert (await request.json(), request.headers["Authorization"]) == (
-                    {"total": 3},
+                    {"total": 3, "reason": "rows wait"},
                     "Bearer secret",
                 )
             return web.Response(text=answer.text, status=answer.status)
@@ -152,7 +153,8 @@ def talk(answer: web.Response) -> tuple[Any, Any]:
         drivers = DriverClient(runner.addresses[0][1])
         try:
             pod = driver_pod(podIP="127.0.0.1")
-            return await drivers.status(pod), await drivers.request_executors(pod, 3, "secret")
+            asked = ExecutorRequest(3, "rows wait")
+            return await drivers.status(pod), await drivers.request_executors(pod, asked, "secret")
         finally:
             await drivers.close()
             await runner.cleanup()

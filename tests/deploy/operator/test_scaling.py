@@ -468,8 +468,8 @@ class Life:
             observed = dataclasses.replace(observed, scaling_input=scaling_input(view, load))
         decision = decide(observed, Config())
         if decision.executors is not None and asked and self.driver is not None:
-            self.asked.append(decision.executors)
-            self.driver = decision.executors
+            self.asked.append(decision.executors.total)
+            self.driver = decision.executors.total
         if written:
             self.observed = dataclasses.replace(
                 self.observed, stream_join={**observed.stream_join, "status": decision.status}
@@ -505,7 +505,9 @@ def test_scales_out_and_in() -> None:
     assert decision.status["executors"]["wanted"] == 4
     assert decision.executors is None, "it is not yet written down"
     assert [e.reason for e in decision.events if e.reason == "ScaleOut"]
-    assert life.look().executors == 4
+    asked = life.look().executors
+    assert asked is not None
+    assert (asked.total, asked.reason) == (4, "τ 0.95 is over 0.8 (ScaleOut at 2025-10-09T08:53:25Z)")
     for _ in range(12):
         life.period()
     assert (life.there, life.scaling["phase"]) == (4, "Idle")

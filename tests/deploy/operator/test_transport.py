@@ -23,6 +23,7 @@ from jobs import connections
 from jobs.driver.serve import Answers, application
 from jobs.server import HttpServer
 from joinlib.errors import SpecError
+from joinlib.scale import ExecutorRequest
 from tests.deploy.operator.objects import driver_pod
 from tests.patience import HUNG_S
 
@@ -89,7 +90,8 @@ def told(server: HttpServer, secrets: Secrets) -> tuple[str, str, str]:
         try:
             pod = driver_pod(podIP="127.0.0.1")
             scrapes = [await drivers.status(pod) for _ in range(2)]
-            return *(r.error or r.phase for r in scrapes), await drivers.request_executors(pod, 3, TOKEN)  # type: ignore[return-value]
+            asked = ExecutorRequest(3, "rows wait")
+            return *(r.error or r.phase for r in scrapes), await drivers.request_executors(pod, asked, TOKEN)  # type: ignore[return-value]
         finally:
             await drivers.close()
 

@@ -12,6 +12,7 @@ from jobs.driver.driver import DriverProcess, one_line
 from jobs.driver.environment import driver_environment
 from jobs.figures import Figures, Took, beginning
 from joinlib.errors import NotReady, SpecError
+from joinlib.scale import ExecutorRequest
 from joinlib.spec import load
 
 POD = {
@@ -323,7 +324,7 @@ def test_so_many_are_asked_for(seen: Scene) -> None:
     """Those that are wanted and those in reserve, as many as the file allows when they are asked for."""
     seen.driver.file.write_text(SPEC.replace("max: 4", "max: 4, spare: 2"))
     for total in (1, 2, 3, 4):
-        seen.driver.scale(total)
+        seen.driver.scale(ExecutorRequest(total, "rows wait"))
     assert seen.pool.asked == [3, 4, 4, 4]
     assert seen.driver.moment.wanted == 4
 
@@ -336,6 +337,18 @@ def test_why_there_are_too_few_is_told(seen: Scene) -> None:
     seen.pool.refusal = ""
     seen(2, "12")
     assert seen.driver.answers().status()["executors"]["refused"] is None
+
+
+def test_why_they_are_asked_for_is_told(seen: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    """On the page and in the log, once; a number out of bounds is not."""
+    with caplog.at_level("INFO", "streamjoin.driver"):
+        for asked in (ExecutorRequest(3, "τ 1.77 is over 0.8"), ExecutorRequest(3, "again")):
+            seen.driver.scale(asked)
+        with pytest.raises(SpecError, match="between min, 1, and max, 4"):
+            seen.driver.scale(ExecutorRequest(5, "too many"))
+    (note,) = seen.driver.answers().page()["notes"]
+    assert (note["level"], note["text"]) == ("info", "1 -> 3 executors are wanted: τ 1.77 is over 0.8")
+    assert caplog.messages == [note["text"]]
 
 
 def test_a_batch_without_executors_is_not_waited_for(seen: Scene) -> None:

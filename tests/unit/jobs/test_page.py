@@ -40,6 +40,7 @@ _CHROMIUM = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
 def told(job: str = "late", **news: Any) -> dict[str, Any]:
     notes = Notes()
     notes.say("Running")
+    notes.say(f"1 -> 3 executors are wanted: τ 1.77 is over 0.8 {EVIL}")
     notes.emit(logging.makeLogRecord({"levelname": "WARNING", "msg": f"batch 3 {EVIL}"}))
     about = replace(subject(job, PIPELINE), units=4)
     return answer(about, replace(RUNNING, **news), notes.latest(), 2.0)
@@ -54,7 +55,7 @@ def test_what_the_page_is_told() -> None:
     assert (said["status"]["phase"], said["status"]["batch"]) == ("Running", 8)
     assert (said["inputs"]["orders"]["rate"], said["inputs"]["orders"]["lag"]) == (20.0, 3)
     assert [unit["stateRows"] for unit in said["units"]] == [30, 30]
-    assert [note["level"] for note in said["notes"]] == ["warning", "info"]
+    assert [note["level"] for note in said["notes"]] == ["warning", "info", "info"]
 
 
 def report(batch: int, rows: pa.Table, of: int) -> Report:
@@ -178,6 +179,7 @@ def test_a_browser_shows_it(tmp_path: Path) -> None:
     assert "data-hurt" not in shown
     assert "late &lt;img src=x" in shown
     assert "batch 3 &lt;img src=x" in shown
+    assert "1 -&gt; 3 executors are wanted: τ 1.77 is over 0.8 &lt;img src=x" in shown
     assert "Last rows: 2 of 12 of batch 7" in shown
     assert all(word in shown for word in ("4711", "row &lt;img src=x", "NULL"))
     assert TOKEN not in shown

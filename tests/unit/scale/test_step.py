@@ -310,3 +310,16 @@ def test_never_out_of_range_and_never_stuck(moments: list[Observed], k: int) -> 
         assert state.wanted is not None
         state, now = step(state, POLICY, seen(state.wanted, 4800), now), now + 10
     assert (state.wanted, state.phase) == (8, "Idle") or 0.3 <= 4.8 / (state.wanted or 1) <= 0.8
+
+
+def test_by_which_decision_so_many_are_wanted() -> None:
+    """That of the change, also when others follow; none once it is forgotten, or when the number is another one."""
+    state = play(State(wanted=2), OVER, OVER, OVER)
+    assert state.decided == state.decisions[-1]
+    later = play(state, seen(3, 1800), seen(3, 1800), start=30)
+    assert verdicts(later)[-2:] == ["Settled", "Cooling"]
+    assert later.decided == state.decided
+    assert later.decided is not None
+    assert (later.decided.verdict, later.decided.reason) == ("ScaleOut", "τ 0.90 is over 0.8")
+    assert replace(later, wanted=2).decided is None
+    assert replace(later, decisions=later.decisions[-2:]).decided is None

@@ -126,7 +126,7 @@ def run(folder: Path, port: int, rounds: int) -> dict[str, Any]:
     from jobs.driver.environment import driver_environment
     from jobs.figures import Figures
     from joinlib.engine import receipt
-    from joinlib.spark import session
+    from joinlib.spark import job, session
     from joinlib.spec import load
 
     clocks, batches = [0.0], ROUND * (rounds + 2)
@@ -146,6 +146,7 @@ def run(folder: Path, port: int, rounds: int) -> dict[str, Any]:
             return figures
         return (sums.of(after) if counts(report.batch) else after)(figures, report, now)
 
+    job.on_one_machine = lambda *_: False  # type: ignore[assignment]  # by Spark, as with executors
     session.settings, receipt.decode, Figures.after = settings, decoded, sometimes  # type: ignore[method-assign]
     file = folder / "spec.yaml"
     driver = module.DriverProcess(file, load(file), driver_environment({"STREAMJOIN_PORT": str(port)}))

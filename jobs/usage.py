@@ -2,11 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
+Condition = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONDITION",
+        help="SQL over columns of an input, or of the output where they are columns of an input, such as 'order_id = 4711'.",
+        show_default=False,
+    ),
+]
 _FROM_PYDANTIC = "Value error, "
 
 

@@ -80,6 +80,7 @@ SPEC_FOLDER, TOKEN_FOLDER = "/etc/streamjoin", "/etc/streamjoin-token"
 RPC_FOLDER, TLS_FOLDER = "/etc/streamjoin-rpc", "/etc/streamjoin-tls"
 SPEC_FILE, EXECUTOR_FILE, TOKEN_FILE = "spec.yaml", "executor.yaml", "token"
 TERMINATION_LOG = "/dev/termination-log"
+ASK = ("python", "-m", "jobs.ask")  # and a question, in the driver's container: kubectl's plugin has it run
 GRACE_S = 90  # between SIGTERM and SIGKILL
 
 # Folders under which a spec may mount volumes: the image has nothing in them.

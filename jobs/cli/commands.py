@@ -1,4 +1,4 @@
-"""The commands of `streamjoin`. Each is one function; all errors end in `main`.
+"""The commands of `streamjoin`. Each is one function; all errors end in `told`.
 
 Exit codes: 0 done; 1 not done, running it again may help; 2 a human must act first: the command line, a spec,
 an input or the state is wrong, or the program is. The reason is on stderr. Commands import what they need
@@ -6,6 +6,7 @@ when they run: `validate` starts without Spark.
 """
 
 import sys
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.terminal import say
-from jobs.usage import Usage
+from jobs.usage import Condition, Usage
 from joinlib.errors import StreamJoinError, exit_code
 from joinlib.lean import lean, loading
 
@@ -35,16 +36,6 @@ app = typer.Typer(
 command = partial(app.command, cls=Usage)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A spec file (YAML).", show_default=False)]
-
-
-Condition = Annotated[
-    str,
-    typer.Argument(
-        metavar="CONDITION",
-        help="SQL over columns of an input, or of the output where they are columns of an input, such as 'order_id = 4711'.",
-        show_default=False,
-    ),
-]
 
 
 class Form(StrEnum):
@@ -496,10 +487,11 @@ def complain(error: StreamJoinError) -> None:
     say(str(error), err=True)
 
 
-def main() -> None:
-    """Run the command line: the one place where errors become messages and an exit code."""
+@contextmanager
+def told() -> "Iterator[None]":
+    """The one place where errors become messages and an exit code."""
     try:
-        app()
+        yield
     except StreamJoinError as error:
         complain(error)
         sys.exit(exit_code(error))
@@ -510,3 +502,9 @@ def main() -> None:
             raise
         complain(mistake)
         sys.exit(exit_code(mistake))
+
+
+def main() -> None:
+    """Run the command line."""
+    with told():
+        app()

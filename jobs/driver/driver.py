@@ -36,6 +36,7 @@ from jobs.driver.serve import Answers, application
 from jobs.exported import metrics
 from jobs.figures import beginning
 from jobs.flow import Flow, default_cores
+from jobs.image import of_image
 from jobs.lineage.told import told_run
 from jobs.page.answer import answer, subject
 from jobs.page.notes import Notes
@@ -374,14 +375,6 @@ def _stored(checkpoint: Path, units: int) -> frozenset[int]:
     """Return the units that have segments; units of later stages follow those of earlier ones."""
     found = [f for f in checkpoint.glob("state/*/*") if f.name.isdigit() and f.parent.name.isdigit()]
     return frozenset(int(f.parent.name) * units + int(f.name) for f in found)
-
-
-def of_image(document: StreamJoin) -> StreamJoin:
-    """Return a job whose functions are those of the image: volumes, and the folder of its file, hold none."""
-    functions = {
-        name: function.model_copy(update={"path": None}) for name, function in document.spec.functions.items()
-    }
-    return document.model_copy(update={"spec": document.spec.model_copy(update={"functions": functions})})
 
 
 def drive(file: Path, around: DriverEnvironment) -> int:

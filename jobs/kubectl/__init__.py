@@ -2,6 +2,8 @@
 
 commands   the command line
 cluster    the requests, with the rights of whoever asks
+ask        a question, answered beside the driver
+remote     a command in a container: what it prints, and its exit code
 words      a StreamJoin in a few lines
 report     an archive for people who help
 """

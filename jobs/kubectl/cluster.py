@@ -1,18 +1,25 @@
 """The requests of the plugin to the API server, by the official client and with the kubeconfig of whoever asks."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from kubernetes.client import ApiClient, ApiException, CoreV1Api, CustomObjectsApi, VersionApi
 from kubernetes.config import ConfigException, list_kube_config_contexts, new_client_from_config
+from kubernetes.stream import stream
 
+from jobs.kubectl.remote import Say, answer_of, followed
 from joinlib.deploy import DRIVER, EXECUTOR, GROUP, PLURAL, VERSION, driver_pod, match, selector
 from joinlib.errors import NotReady, SpecError, StreamJoinError
 
 Object = dict[str, Any]
 _TIMEOUT_S = 30.0
+_CURES = {404: "kubectl get sj,pods -A lists what there is"}  # by the status of what is refused
+_CURES_OF_EXEC = {
+    403: "it takes a Role that lets you get and create pods/exec",
+    **dict.fromkeys((400, 404, 500), "kubectl streamjoin status says what becomes of the driver"),
+}
 
 
 class ClusterNamespace:
@@ -100,6 +107,26 @@ class ClusterNamespace:
             if rest:
                 yield rest.decode(errors="replace")
 
+    def execute(self, name: str, command: Sequence[str], say: Say) -> int:
+        """Run a command in a driver's container; hand on what it prints, and return its exit code."""
+        with self._asking(name, _CURES_OF_EXEC):
+            try:
+                socket: Any = stream(
+                    self._core.connect_get_namespaced_pod_exec,
+                    driver_pod(name),
+                    self.namespace,
+                    container=DRIVER,
+                    command=[*command],
+                    stdin=True,
+                    stdout=True,
+                    stderr=True,
+                    binary=True,
+                    _preload_content=False,
+                )
+            except ApiException as error:
+                raise answer_of(error) from None
+            return followed(socket, say)
+
     def version(self) -> str:
         """Return the version of Kubernetes."""
         with self._asking(""):
@@ -109,26 +136,27 @@ class ClusterNamespace:
         return [self._client.sanitize_for_serialization(item) for item in listing.items]
 
     @contextmanager
-    def _asking(self, name: str) -> Iterator[None]:
+    def _asking(self, name: str, cures: Mapping[int, str] = _CURES) -> Iterator[None]:
         """Put what the API server refuses into words."""
         try:
             yield
         except ApiException as error:
-            raise self._refused(name, error) from error
+            raise self._refused(name, error, cures) from error
         except OSError as error:
             raise NotReady(f"the API server cannot be reached: {error}") from error
         except Exception as error:
-            if type(error).__module__.startswith("urllib3"):
+            if type(error).__module__.startswith(("urllib3", "websocket")):
                 raise NotReady(
                     "the API server cannot be reached; check the kubeconfig and the network"
                 ) from error
             raise
 
-    def _refused(self, name: str, error: ApiException) -> StreamJoinError:
+    def _refused(self, name: str, error: ApiException, cures: Mapping[int, str]) -> StreamJoinError:
         try:
             said = json.loads(error.body or "")["message"]
         except (TypeError, ValueError, KeyError):
             said = error.reason
+        cure = f"; {cures[error.status]}" if error.status in cures else ""
         if error.status == 404:
-            return SpecError(f"{self.namespace}/{name}: {said}; kubectl get sj,pods -A lists what there is")
-        return SpecError(f"the API server refused it ({error.status}): {said}")
+            return SpecError(f"{self.namespace}/{name}: {said}{cure}")
+        return SpecError(f"the API server refused it ({error.status}): {said}{cure}")

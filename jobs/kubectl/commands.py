@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.terminal import say
-from jobs.usage import Usage
+from jobs.usage import Condition, Usage
 from joinlib.errors import StreamJoinError, exit_code
 
 if TYPE_CHECKING:
+    from jobs.kubectl.ask import Question
     from jobs.kubectl.cluster import ClusterNamespace
 
 app = typer.Typer(
@@ -60,6 +61,31 @@ def logs(
     """Show the log of a job's driver, or of another of its pods."""
     for line in _cluster(namespace, context).log(name, pod, tail, follow=follow):
         say(line)
+
+
+@command()
+def whynot(name: Name, condition: Condition, namespace: Namespace = None, context: Context = None) -> None:
+    """Say for each input of a job whether rows came that meet a condition, and what became of each.
+
+    A process beside the job's driver answers, which takes the right to exec in its pod.
+    """
+    _ask("whynot", name, condition, _cluster(namespace, context))
+
+
+@command()
+def why(name: Name, condition: Condition, namespace: Namespace = None, context: Context = None) -> None:
+    """Show for each row of a job's result that meets a condition the rows of inputs that it was made of.
+
+    A process beside the job's driver answers, which takes the right to exec in its pod.
+    """
+    _ask("why", name, condition, _cluster(namespace, context))
+
+
+def _ask(question: "Question", name: str, condition: str, cluster: "ClusterNamespace") -> None:
+    from jobs.kubectl.ask import ask
+
+    if code := ask(cluster, name, question, condition, lambda line, err: say(line, err=err)):
+        raise typer.Exit(code)
 
 
 @command()

@@ -21,6 +21,16 @@ class ContainerMemory:
 
     working_set: int | None = None
     limit: int | None = None
+    active: int = (
+        0  # of the working set: files that were read again, which the kernel reclaims before it kills
+    )
+
+    @property
+    def room(self) -> int | None:
+        """Return how much more processes can take before they are killed; None: unknown, or any amount."""
+        if self.working_set is None or self.limit is None:
+            return None
+        return max(0, self.limit - self.working_set + self.active)
 
 
 @dataclass(frozen=True)
@@ -28,12 +38,19 @@ class _Files:
     folder: str
     used: str
     limit: str
-    inactive: str  # the line of memory.stat
+    inactive: str  # lines of memory.stat
+    active: str
 
 
 _VERSIONS = (
-    _Files("", "memory.current", "memory.max", "inactive_file"),
-    _Files("memory", "memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file"),
+    _Files("", "memory.current", "memory.max", "inactive_file", "active_file"),
+    _Files(
+        "memory",
+        "memory.usage_in_bytes",
+        "memory.limit_in_bytes",
+        "total_inactive_file",
+        "total_active_file",
+    ),
 )
 
 
@@ -54,20 +71,19 @@ def memory(root: Path = Path("/sys/fs/cgroup")) -> ContainerMemory:
         folder = root / files.folder
         used = _number(folder / files.used)
         if used is not None:
-            limit = _number(folder / files.limit)
+            limit, stat = _number(folder / files.limit), _stat(folder)
+            working_set = max(0, used - stat.get(files.inactive, 0))
             return ContainerMemory(
-                max(0, used - _inactive(folder, files.inactive)),
+                working_set,
                 limit if limit is not None and limit < _NONE else None,
+                min(working_set, stat.get(files.active, 0)),
             )
     return ContainerMemory()
 
 
-def _inactive(folder: Path, name: str) -> int:
-    for line in _text(folder / "memory.stat").splitlines():
-        key, _, value = line.partition(" ")
-        if key == name and value.isdecimal():
-            return int(value)
-    return 0
+def _stat(folder: Path) -> dict[str, int]:
+    found = (line.partition(" ") for line in _text(folder / "memory.stat").splitlines())
+    return {name: int(value) for name, _, value in found if value.isdecimal()}
 
 
 def _number(file: Path) -> int | None:

@@ -20,6 +20,7 @@ from joinop.names import Object
 from joinop.resources import BY_KIND, STREAMJOIN
 
 from joinlib.deploy import LEASE, Resource
+from tests.deploy.operator.execserver import Exec
 from tests.patience import HUNG_S
 
 KINDS = {(kind.root.strip("/"), kind.plural): kind for kind in (*BY_KIND.values(), LEASE)}
@@ -46,6 +47,7 @@ class ApiServer:
     # Status and headers that the next lists are answered with.
     refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     busy: list[int] = field(default_factory=list)  # status that the next writes are answered with
+    exec: Exec = field(default_factory=Exec)
     port: int = 0
     version: int = 0
     _watches: list[tuple[str, asyncio.Queue[Object]]] = field(default_factory=list)
@@ -125,6 +127,8 @@ class ApiServer:
             return web.json_response(_discovered(root))
         if (kind := KINDS.get((root, what))) is None:
             return _refused(404)
+        if rest[2:] == ["exec"]:
+            return await self.exec.answer(request)
         if "watch" in query:
             return await self._watched(request, kind)
         if len(rest) == 1 and request.method == "GET":

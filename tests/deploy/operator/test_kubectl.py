@@ -73,7 +73,12 @@ def test_what_people_do(space: Kube, operator: Outside) -> None:
     assert call("scale", "late").stdout == "late: as scaling decides\n"
     assert "instances" not in space.get("sj", "late")["spec"]["executors"]
 
-    for words in (("status", "nobody"), ("suspend", "nobody"), ("logs", "nobody")):
+    for words in (
+        ("status", "nobody"),
+        ("suspend", "nobody"),
+        ("logs", "nobody"),
+        ("why", "nobody", "id = 1"),
+    ):
         error = call(*words).exception
         assert isinstance(error, SpecError)
         assert "not found; kubectl get sj,pods -A lists what there is" in str(error)

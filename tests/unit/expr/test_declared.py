@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from jobs.driver.driver import of_image
+from jobs.image import of_image
 from joinlib.errors import SpecError
 from joinlib.expr import ref
 from joinlib.expr.declared import PythonFunction, declared, declaring, loaded

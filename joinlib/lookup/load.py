@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from joinlib.lookup.files import FilesTable
 from joinlib.lookup.postgres import PostgresTable
-from joinlib.lookup.spill import PARTS, Runs, Spill
+from joinlib.lookup.spill import PARTS, KeylessSpill, Spill
 from joinlib.lookup.task import TableTask
 from joinlib.lookup.version import Part
 from joinlib.model.joins import Lookup
@@ -79,7 +79,7 @@ def loaded(task: TableTask, aside: Path, hash_bits: int = 64) -> Iterator[Loaded
     kept, size, rows = _nothing(ranges), 0, 0
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(len(os.sched_getaffinity(0))))
-        spill: Spill | Runs | None = None
+        spill: Spill | KeylessSpill | None = None
         blocks = (prepare(table, read, 0, hash_bits) for read in task.reader.read_all())
         for shares in _ahead(pool, partial(_split, ranges), blocks):
             for number, share in shares:
@@ -89,7 +89,7 @@ def loaded(task: TableTask, aside: Path, hash_bits: int = 64) -> Iterator[Loaded
                 continue
             if spill is None:
                 stack.callback(shutil.rmtree, aside, ignore_errors=True)
-                spill = (Spill if table.keys else Runs)(aside, block_schema(table))
+                spill = (Spill if table.keys else KeylessSpill)(aside, block_schema(table))
             spill.add(kept)
             kept, size = _nothing(ranges), 0
         if spill is not None:

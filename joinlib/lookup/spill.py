@@ -60,7 +60,7 @@ class Spill:
         return [self.folder / f"{number:02d}.arrow" for number in range(PARTS)]
 
 
-class Runs:
+class KeylessSpill:
     """The files in a folder, one for each time that something is added. Whoever made it deletes the folder."""
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:

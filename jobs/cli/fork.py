@@ -60,15 +60,8 @@ def _meeting(first: StreamJoin, new: StreamJoin) -> Iterator[Problem]:
 
 
 def _folders(first: StreamJoin, new: StreamJoin) -> Iterator[Problem]:
-    ours = {"checkpoint": first.spec.checkpoint.folder} | {
-        f"output {name}".rstrip(): Path(o.files.path) for name, o in first.spec.results.items() if o.files
-    }
-    theirs: list[tuple[tuple[str, ...], Path]] = [(("checkpoint", "path"), new.spec.checkpoint.folder)]
-    for name, output in new.spec.results.items():
-        if output.files:
-            theirs.append(((*_place(name), "files", "path"), Path(output.files.path)))
-    for place, folder in theirs:
-        for what, other in ours.items():
+    for place, _, folder in _written(new):
+        for _, what, other in _written(first):
             if folder == other or folder in other.parents or other in folder.parents:
                 yield Problem(
                     place,
@@ -76,6 +69,20 @@ def _folders(first: StreamJoin, new: StreamJoin) -> Iterator[Problem]:
                 )
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             yield Problem(place, f"{near(folder)} is in use; name a new folder for the fork")
+
+
+def _written(job: StreamJoin) -> Iterator[tuple[tuple[str, ...], str, Path]]:
+    """Yield the folders that a job writes: the field, what is there, and where that is."""
+    yield ("checkpoint", "path"), "checkpoint", job.spec.checkpoint.folder
+    for name, output in job.spec.results.items():
+        if output.files:
+            yield (*_place(name), "files", "path"), f"output {name}".rstrip(), Path(output.files.path)
+    if job.spec.dead_letters:
+        yield ("deadLetters", "path"), "dead letters", Path(job.spec.dead_letters.path)
+    for name, given in job.spec.inputs.items():
+        if given.kafka and given.kafka.dead_letters:
+            place = ("inputs", name, "kafka", "deadLetters", "path")
+            yield place, f"dead letters of input {name}", Path(given.kafka.dead_letters.path)
 
 
 def _place(output: str) -> tuple[str, ...]:

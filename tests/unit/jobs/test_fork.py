@@ -212,6 +212,9 @@ REFUSED: dict[str, Callable[[Path], StreamJoin]] = {
         f, checkpoint={"path": "first/out/x"}
     ),
     "checkpoint.path: {f}/a is in use": lambda f: other(f, **used()),
+    "deadLetters.path: {f}/first/out meets the output of the first job": lambda f: other(
+        f, **letters("first/out")
+    ),
     "output.kafka: takes rows that cannot be withdrawn": lambda f: other(
         f, output={"kafka": {"topic": "t", "bootstrapServers": "b:1"}}
     ),
@@ -221,6 +224,10 @@ REFUSED: dict[str, Callable[[Path], StreamJoin]] = {
     ),
     "the joins were inner": lambda f: other(f, sql=SQL.replace(" JOIN", " LEFT JOIN")),
 }
+
+
+def letters(path: str, out: str = "fork/out") -> dict[str, Any]:
+    return {"deadLetters": {"path": path}, "output": {"files": {"path": out}, "onError": "deadLetter"}}
 
 
 def used() -> dict[str, Any]:
@@ -237,6 +244,15 @@ def test_what_cannot_be_forked(message: str, folder: Path) -> None:
         fork(job(folder), REFUSED[message](folder))
     assert message.format(f=near(folder)) in str(error.value)
     assert sorted(folder.rglob("*")) == before
+
+
+def test_dead_letters_of_two_jobs(folder: Path) -> None:
+    """Each job has a folder of its own, as it would be told at its first run."""
+    run(job(folder), most=1)
+    first, new = job(folder, **letters("dead", "first/out")), other(folder, **letters("dead"))
+    with pytest.raises(SpecError, match=r"deadLetters\.path: .*dead meets the dead letters of the first job"):
+        fork(first, new)
+    assert not (folder / "fork").exists()
 
 
 def test_a_fork_in_more_units(folder: Path) -> None:

@@ -34,13 +34,17 @@ _FLUSH = 4  # a table that has exceeded its budget goes to the disk in pieces of
 
 
 class Loaded(NamedTuple):
-    """A table that was read."""
+    """A table that was read.
 
-    rows: int  # that were read
-    parts: Sequence[
-        Part
-    ]  # one for each of so many equal ranges of hashes, or without a key any; each is read once
-    whole: bool  # whether they are kept as one, since they fit the budget
+    Attributes:
+        rows: How many were read.
+        parts: One for each of so many equal ranges of hashes; without a key each has any rows.
+        whole: Whether they are kept as one, since they fit the budget.
+    """
+
+    rows: int
+    parts: Sequence[Part]
+    whole: bool
 
 
 def decided(task: TableTask) -> TableTask:

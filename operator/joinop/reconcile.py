@@ -84,6 +84,8 @@ class Reconciler:
             self.memories.pop(key, None)
             return True
         memory = self.memories.setdefault(key, JobMemory())
+        # Kept for all that follows: it may take seconds, and what the status tells of a checkpoint makes it another question.
+        await asyncio.to_thread(verdict_of, obj)
         try:
             observed = await self._with_scaling_input(key, await self._observe(key, obj, memory))
             desired = decide(observed, self.config)

@@ -3,6 +3,7 @@ owes; and many jobs.
 """
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -189,6 +190,25 @@ class Silent:
 
 def refused(number: int) -> Object:
     return stream_join(f"job-{number}", sql="SELECT", checkpoint__path=f"/data/{number}")
+
+
+def test_no_document_is_judged_where_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take seconds. That of a job is another one when its status tells of its checkpoint, with the same spec."""
+    where: list[threading.Thread] = []
+    monkeypatch.setattr(
+        "joinop.admission._confined", lambda text: where.append(threading.current_thread()) or judged(text)
+    )
+    cache = ObjectCache()
+    reconciler = Reconciler(
+        Config(), cache, cast(Api, Silent()), cast(DriverClient, None), OperatorMetrics(), Liveness()
+    )
+    job = refused(1001)
+    for version, status in enumerate(({}, {"checkpoint": {"folder": "/data/1001", "fingerprint": "{}"}})):
+        metadata = {**job["metadata"], "resourceVersion": str(1 + 5000 * version)}
+        cache.put(STREAMJOIN, {**job, "metadata": metadata, "status": status})
+        assert asyncio.run(reconciler.reconcile(JobKey("shop", "job-1001")))
+    assert len(where) == 2
+    assert threading.main_thread() not in where
 
 
 @pytest.mark.slow

@@ -21,9 +21,7 @@ class ContainerMemory:
 
     working_set: int | None = None
     limit: int | None = None
-    active: int = (
-        0  # of the working set: files that were read again, which the kernel reclaims before it kills
-    )
+    active: int = 0  # files that were read again, in the working set; reclaimed before a process is killed
 
     @property
     def room(self) -> int | None:

@@ -104,7 +104,7 @@ def test_nothing_is_held(broker: Broker) -> None:
     before = process.num_threads()
     one = TransactionalProducer(results(broker.servers, topic), 0)
     one.open()
-    for turn in range(20):
+    for turn in range(8):
         one.begin(turn)
         one.produce(outgoing([b"x" * 10_000] * 2_000))
         one.flush()

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import orjson
@@ -29,6 +30,7 @@ from joinlib.scale import Load
 from tests.deploy.operator.objects import driver_pod, executor_pod, running, settle, stream_join
 
 BEGAN, PERIOD_S, CONFIG = 1_760_000_000.0, 60.0, Config(image="streamjoin:1")
+BEGAN_AT = datetime.fromtimestamp(BEGAN, UTC).isoformat()
 CAPACITY, ABLE = 2e9, 250.0  # of an executor: bytes, and rows per second
 PARTS = (
     "Prometheus' answer",
@@ -124,7 +126,7 @@ def job(number: int, executors: int) -> Job:
     report = running(
         executors={"ready": executors, "wanted": executors, "leaving": 0, "spare": 0, "partitions": 1024}
     )
-    observed = ObservedState(given, {}, pods, {"shared": True}, scrape=report, now=BEGAN)
+    observed = ObservedState(given, {}, pods, {"shared": True}, scrape=report, now=BEGAN, at=BEGAN_AT)
     observed, _ = settle(observed, CONFIG)  # its objects are written
     if number % 2:
         figures = Figures(executors, 0.5 * CAPACITY, lag=int(720 * able), arrival=3 * able)

@@ -210,7 +210,7 @@ def test_nothing_flaps(
     assert turns(taken(tail)) <= 3, taken(tail)
     drained = max((tick.at for tick in ticks if tick.waiting), default=0.0)  # executors go once nothing waits
     settled = [tick for tick in ticks if tick.at >= max(last.seconds + 4 * HOUR, drained + 2 * HOUR)]
-    assert len(taken(settled)) <= 1, taken(settled)
+    assert taken(settled) == sorted(taken(settled), reverse=True), taken(settled)  # the last may go late
     assert all(POLICY.min <= tick.wanted <= POLICY.max for tick in ticks)
 
 

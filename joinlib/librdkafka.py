@@ -19,12 +19,12 @@ _SET = 0
 _TEXT_BYTES = 512
 _WORD, _INT, _BYTES = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
 _LONG = ctypes.c_int64
-HEARD = ctypes.CFUNCTYPE(None, _WORD, _INT, _BYTES, _WORD)
+_HEARD = ctypes.CFUNCTYPE(None, _WORD, _INT, _BYTES, _WORD)
 DELIVERED = ctypes.CFUNCTYPE(None, _WORD, ctypes.POINTER(_INT), _WORD)  # the message begins with its error
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "conf_new": (_WORD, []),
     "conf_set": (_INT, [_WORD, _BYTES, _BYTES, _BYTES, ctypes.c_size_t]),
-    "conf_set_error_cb": (None, [_WORD, HEARD]),
+    "conf_set_error_cb": (None, [_WORD, _HEARD]),
     "conf_set_dr_msg_cb": (None, [_WORD, DELIVERED]),
     "conf_set_log_cb": (None, [_WORD, _WORD]),
     "conf_destroy": (None, [_WORD]),
@@ -96,7 +96,7 @@ def made(
         heard(ended(client) or _error(code, why))
 
     of, text = library(), ctypes.create_string_buffer(_TEXT_BYTES)
-    conf, kept = of.conf_new(), (HEARD(tell), delivered)
+    conf, kept = of.conf_new(), (_HEARD(tell), delivered)
     for name, value in settings.items():
         said = str(value).lower() if isinstance(value, bool) else str(value)
         if of.conf_set(conf, name.encode(), said.encode(), text, _TEXT_BYTES) != _SET:

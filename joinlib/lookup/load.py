@@ -116,7 +116,9 @@ def _ahead(
 
 
 def _split(ranges: int, block: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
-    """Return the rows of each range of hashes that has some."""
+    """Return the rows of each range of hashes that has some; of a single one as they come, since order costs a sort."""
+    if ranges == 1:
+        return [(0, block)] if block.num_rows else []
     return list(split(block, ranges))
 
 

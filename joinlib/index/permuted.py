@@ -14,7 +14,8 @@
 
 The paper also keeps offset arrays between the two relations; here a run holds rows of one, and a probe is
 searched in its sorted values. Rows are numbered in arrival order, so a window of rows is a range of numbers
-(`alive`). Benchmarks use that range; joins express windows as comparisons, which `first` leaves out.
+(`alive`), and a window of time lies in one (`reach`). Joins express windows as comparisons, which `first` leaves
+out.
 
 Law: a probe returns exactly the pairs that a nested loop would, each once; expired rows never match.
 
@@ -22,7 +23,7 @@ Cost: building takes O(n log n); a row takes 8 d + 4 + 8 (d - 1) bytes for d dim
 cheaper of `scans` and `sweeps`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -147,6 +148,34 @@ class PermutedRun:
             part *= float(keep.mean()) if keep.size else 1.0
         return part
 
+    def reach(self, asked: PreparedProbes, comparisons: range) -> tuple[int, int]:
+        """Return a range of rows outside which no row satisfies these comparisons with any probe.
+
+        It is as narrow as the rows are in order: those of a window over rows that came by time are all of it.
+        Rows with groups are not narrowed. O(1) for a run that the comparisons keep whole, O(log rows) later.
+        """
+        first, stop = 0, self.rows
+        if self.groups is None and self.rows and len(asked.keys[0]):
+            for d in {self.shape.of[c] for c in comparisons}:
+                low, high = self._within(asked, (c for c in comparisons if self.shape.of[c] == d), d)
+                if low >= high:
+                    return 0, 0
+                if (low, high) != (0, self.rows):
+                    lowest, highest = self._extremes(d)
+                    first, stop = max(first, int(lowest[low])), min(stop, int(highest[high - 1]) + 1)
+        return first, max(first, stop)
+
+    def _within(self, asked: PreparedProbes, comparisons: Iterable[int], d: int) -> tuple[int, int]:
+        """Return the positions by dimension `d` that any probe can reach, by the most generous of them."""
+        low, high = 0, self.rows
+        for c in comparisons:
+            op, keys = self.shape.ops[c], asked.keys[c]
+            if op in (Op.LT, Op.LE):
+                low = max(low, int(np.searchsorted(self.values[d], keys.min(), "left")))
+            elif op in (Op.GT, Op.GE):
+                high = min(high, int(np.searchsorted(self.values[d], keys.max(), "right")))
+        return low, high
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return all arrays of the run; `PermutedRun.of` restores it from them, even from a mapped file."""
         kept: dict[str, npt.NDArray[Any]] = {
@@ -213,6 +242,20 @@ class PermutedRun:
 
     @cached_property
     def _asked(self) -> "dict[tuple[Op, ...], PermutedRun]":
+        return {}
+
+    def _extremes(self, d: int) -> tuple[I32, I32]:
+        """Return by position the lowest row from there on, and the highest up to there; kept for later probes."""
+        if d not in self._ends:
+            rows = self.order[self.perms[d - 1]] if d else self.order
+            self._ends[d] = (
+                np.minimum.accumulate(rows[::-1])[::-1],
+                np.maximum.accumulate(rows),
+            )
+        return self._ends[d]
+
+    @cached_property
+    def _ends(self) -> "dict[int, tuple[I32, I32]]":
         return {}
 
     @cached_property

@@ -7,9 +7,10 @@
 Law: every pair that matches is found once. The part of the predicate that words cannot express, and time
 bounds that some rows of the run break, are checked on the pairs found. Frames are bounded.
 
-A window is asked as further comparisons only where they leave out nearly all rows of a run. Inside the window
-they would leave out nothing, and at its edge little (BiStream, section 3.3), but each comparison beyond two
-makes every probe check its rows one by one (`bench/inequality/window.py`: 9 ms and 680).
+A window is asked as further comparisons only where they leave out nearly all rows of a run, since each comparison
+beyond two makes every probe check its rows one by one (`bench/inequality/window.py`: 9 ms and 680). A run inside
+the window is asked for the others alone (BiStream, section 3.3), and so are those rows of a run at its edge that
+lie in it for some probe, a range of numbers if they came by time.
 """
 
 from collections.abc import Iterator
@@ -92,14 +93,14 @@ def _sorted(
 def matches(run: PermutedRun, asked: PreparedProbes, limits: int, limit: int) -> Iterator[tuple[I64, I64]]:
     """Yield pairs of a run that may match; the last `limits` comparisons are the window's.
 
-    They are asked only where they leave out nearly all rows.
+    They are asked only where they leave out nearly all rows; otherwise of the rows that they reach.
     """
-    count = len(asked.keys)
-    others = count - limits
-    without = run.first(others) if limits and run.kept(asked, range(others, count)) > _NARROW else None
+    others = len(asked.keys) - limits
+    window = range(others, len(asked.keys))
+    without = run.first(others) if limits and run.kept(asked, window) > _NARROW else None
     if without is None:
         return run.probe(asked, limit=limit)
-    return without.probe(asked.first(others), limit=limit)
+    return without.probe(asked.first(others), limit=limit, alive=run.reach(asked, window))
 
 
 def _limits(op: Operator) -> int:

@@ -121,6 +121,48 @@ def test_a_run_finds_what_a_nested_loop_finds(join, limit, way, data):
 
 
 @pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(joins(), st.integers(0, 3))
+def test_no_row_outside_what_comparisons_reach(join, first):
+    """Of plain runs and of runs with an equality, by any of the comparisons, in any order of rows."""
+    run = join.build()
+    asked = run.shape.prepare(*join.asked)
+    chosen = range(min(first, len(join.ops)), len(join.ops))
+    ops, of, probes = ([held[c] for c in chosen] for held in (join.ops, join.of, join.probes))
+    part = replace(join, ops=ops, of=of, probes=probes)
+    start, stop = run.reach(asked, chosen)
+    assert 0 <= start <= stop <= run.rows
+    if chosen:
+        assert {row for _, row in part.matches((0, run.rows))} <= set(range(start, stop))
+
+
+@pytest.mark.parametrize(
+    ("late", "reached"),
+    [
+        pytest.param(0, (250, 500), id="rows in the order of time"),
+        pytest.param(20, (230, 500), id="every other row 20 places late"),
+    ],
+)
+def test_a_window_reaches_a_range_of_rows(late, reached):
+    """The more generous end of all probes: these are of 300 to 449, and look 50 back and 50 ahead."""
+    number = np.arange(1_000)
+    time = number + np.where(number % 2, late, 0)
+    run = build([number % 7, time, time], [Op.LT, Op.GE, Op.LE])
+    probes = np.arange(300, 450)
+    asked = run.shape.prepare([probes % 7, probes + 50, probes - 50])
+    start, stop = run.reach(asked, range(1, 3))
+    assert abs(start - reached[0]) <= 1 and abs(stop - reached[1]) <= 1
+
+
+def test_a_run_that_is_in_the_window_is_reached_whole():
+    number = np.arange(100)
+    run = build([number % 7, number], [Op.LT, Op.LE])
+    assert run.reach(run.shape.prepare([number % 7, number * 0 - 1]), range(1, 2)) == (0, 100)
+    assert not run._ends, "and nothing is built to find that out"
+    assert run.reach(run.shape.prepare([number % 7, number * 0 + 100]), range(1, 2)) == (0, 0)
+
+
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(joins(), st.integers(1, 3), st.sampled_from(list(COSTS)))
 def test_the_first_comparisons_alone(join, count, way):

@@ -26,6 +26,7 @@ import yaml
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent), str(HERE)]
 
+from bands import CssBand, DuckDBand, NestedBand  # noqa: E402
 from peers import CssBits, CssTree, DuckDB, Nested, PerTuple  # noqa: E402
 from task import write_file  # noqa: E402
 from trees import pim_trees  # noqa: E402
@@ -143,7 +144,7 @@ def product(query: str, window: int, batch: int, units: int) -> dict[str, Any]:
 def peers(query: str, window: int) -> list[dict[str, Any]]:
     """What others do with a window that stands still: pairs in arrays, no inserts, no engine; one core's rate, doubled.
 
-    A new row of a self-join asks twice, as either row of a pair. Q2 is asked of DuckDB alone: the trees know no bands.
+    A new row of a self-join asks twice, as either row of a pair.
     """
     stored, rows = columns(query, window, 0), columns(query, window // 10, 9)
     mirrored = 1 if query == "Q2" else -1  # of Q3 as the other trip: less becomes more
@@ -167,15 +168,6 @@ def _seconds(peer: Any, asked: list[np.ndarray]) -> float:
     return time.process_time() - begun
 
 
-class DuckDBand(DuckDB):
-    """Its IEJoin for Q2."""
-
-    query = (
-        "FROM probes JOIN stored ON probes.x < stored.x + 0.03 AND probes.x > stored.x - 0.03"
-        " AND probes.y < stored.y + 0.03 AND probes.y > stored.y - 0.03"
-    )
-
-
 PEERS = (
     ("nested loop", Nested, 500),
     ("DuckDB, IEJoin, 1 000 rows a join", DuckDB, 1000),
@@ -185,7 +177,12 @@ PEERS = (
     ("PIM-trees, bit array", pim_trees, 60),
     ("PO-Join, bits anew for each tuple", PerTuple, 200),
 )
-BANDS = (("DuckDB, IEJoin, 1 000 rows a join", DuckDBand, 1000),)
+BANDS = (
+    ("nested loop", NestedBand, 500),
+    ("DuckDB, IEJoin, 1 000 rows a join", DuckDBand, 1000),
+    ("DuckDB, IEJoin, a slide a join", DuckDBand, None),
+    ("CSS-trees, bit array", CssBand, 1000),
+)
 
 
 def kept(case: str, outcome: dict[str, Any]) -> None:

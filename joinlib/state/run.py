@@ -166,6 +166,7 @@ class UnsortedRun(LiveRun):
         super().__init__(schema)
         self.folder = folder
         self.index = (Chains if chained else Unchained)(path, skip_bits)
+        self._sized: tuple[Run | None, Chains | Unchained | None, int] = None, None, 0
 
     def open(self, run: Run) -> None:
         """Make index and rows those of `run`, with as little work as possible."""
@@ -191,8 +192,12 @@ class UnsortedRun(LiveRun):
 
     @property
     def index_bytes(self) -> int:
-        """Memory or disk that the indexes take, in bytes."""
-        return self.index.allocated_bytes + (self.contents.allocated_bytes if self.contents else 0)
+        """Memory or disk that the indexes take, in bytes; kept while no row comes, as in all runs but one."""
+        run, contents, size = self._sized
+        if run is not self.run or contents is not self.contents:
+            size = self.index.allocated_bytes + (self.contents.allocated_bytes if self.contents else 0)
+            self._sized = self.run, self.contents, size
+        return size
 
     def finish(self, marks: int) -> None:
         """Declare the indexes valid: they hold the rows of `run` and the marks that the token identifies."""

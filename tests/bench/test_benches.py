@@ -120,3 +120,27 @@ def test_nexmark() -> None:
     """A query that joins, and one whose changelog is kept and counted."""
     printed = run("nexmark/run.py", "q8", "q4", "--tiny", "--systems", "streamjoin-checked")
     assert all(f"| {name} |" in printed for name in ("q4", "q8"))
+
+
+@pytest.mark.slow
+def test_where_time_goes(tmp_path: Path) -> None:
+    """Processes of the run are sampled, those forked by it too, and functions of the project are named."""
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(
+        """
+apiVersion: streamjoin.dev/v1alpha1
+kind: StreamJoin
+metadata: {name: where}
+spec:
+  sql: SELECT a.k, b.v FROM a JOIN b ON a.k = b.k
+  inputs:
+    a: {schema: "k BIGINT, v STRING", generator: {keys: 50000, rows: 200000}}
+    b: {schema: "k BIGINT, v STRING", generator: {keys: 50000, rows: 200000, seed: 1}}
+  output: {noop: {}}
+  checkpoint: {path: checkpoint}
+"""
+    )
+    told = run("where.py", str(spec), "--lines", "100")
+    command, others = told.split("| **command**")[1].split("| **other processes**")
+    assert "| imports |" in command
+    assert "joinlib/index/chains.py:Chains." in others

@@ -118,7 +118,6 @@ def _remember(history: History, batch: int, aside: Path) -> None:
     for number, file in enumerate(files):
         put = _link if number < len(files) - 2 else _copy
         put(file, aside / file.relative_to(history.checkpoint))
-    timeline.cut(aside, batch)
     TimelineKeeper(history.checkpoint, history.operators, into=aside).keep(before=batch + 1)
 
 

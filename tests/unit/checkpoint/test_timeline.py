@@ -115,7 +115,7 @@ def test_a_line_that_is_damaged(tmp_path: Path, at: int, monkeypatch: pytest.Mon
     last.write_bytes(raw)
     assert right(tmp_path) == list(range(32))
     Job(tmp_path).run(70)
-    assert set(right(tmp_path)) >= {*range(32), *range(48, 64)}
+    assert set(right(tmp_path)) >= {*range(32), *range(45, 64)}
 
 
 def test_a_line_that_is_cut_off(tmp_path: Path) -> None:
@@ -172,6 +172,21 @@ def test_going_back(tmp_path: Path) -> None:
         job.run(41)
         timeline.cut(job.checkpoint, after)
         assert right(job.checkpoint) == list(range(min(after + 1, 40)))
+
+
+def test_kept_in_another_checkpoint(tmp_path: Path) -> None:
+    """What a fork begins with: what was kept, as far as its batch, and what the logs have up to there."""
+    for batch in (28, 34):
+        first, fork = tmp_path / f"{batch}", tmp_path / f"fork-{batch}"
+        Job(first).run(35)
+        (fork / "timeline").mkdir(parents=True)
+        (file,) = timeline.files(first)
+        (fork / "timeline" / file.name).write_bytes(file.read_bytes())
+        TimelineKeeper(first, 1, into=fork).keep(before=batch + 1)
+        found, _ = timeline.known(fork, 10**9).read("a")
+        assert found.tolist() == list(range(batch + 1))
+        assert right(fork) == list(range(min(batch + 1, 32)))
+        assert right(first) == list(range(32)), "each has its own"
 
 
 KILLED = """

@@ -20,7 +20,7 @@ from tests.laws.product import own_folder
 from tests.unit.why.lived import Files, document, lived
 from tests.unit.why.test_whynot import SOON, order, payment
 
-COUNT = 57  # batches: each is a minute, whose watermark is 10 s before its rows
+COUNT = 53  # batches: each is a minute, whose watermark is 10 s before its rows
 LATE = 4000  # and more: a row that comes two minutes after its time
 
 

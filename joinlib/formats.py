@@ -5,6 +5,7 @@
     spark/offsets/N     offset      the source's envelope (`engine.composer`)
     state/manifests/N   manifest    (`state.manifest`)
     sources/NAME.jsonl  log         entries of inputs (`source.log`)
+    timeline/M          timeline    batches of the past (`checkpoint.timeline`); says its version itself, as it may be lost
     segments            segment     Arrow streams, hash first (`state.segment`, `route.split`, ...)
     segments            hash        of keys and groups (`route.hash`), and the unit that it leads to
 
@@ -71,6 +72,7 @@ MANIFEST = Format("manifest", writes=2, reads=(2,))
 LOG = Format("log", writes=1, reads=(1,))
 SEGMENT = Format("segment", writes=1, reads=(1,))
 HASH = Format("hash", writes=1, reads=(1,))
+TIMELINE = Format("timeline", writes=1, reads=(1,))
 
 STORED = (OFFSET, MANIFEST, LOG, SEGMENT, HASH)
 """The formats whose versions the identity holds; the plan holds its own."""

@@ -14,8 +14,8 @@ Law: a batch counts once it cannot be lost. What batch N depends on is on the di
 Each file is written aside, synced and renamed, and its folder is synced: by `files`, `LocalFiles` and
 `source.log`. Segments and results are synced by the task that makes them count, many at a time. Nothing
 depends on the rest: indexes, guides and sorted indexes of the executors, `sources/census`, `logs`, `lock` and
-Hadoop's checksums are caches, hints or valid for this boot only. All functions take the folder
-`CHECKPOINT/spark`, which need not exist.
+Hadoop's checksums are caches, hints or valid for this boot only; `timeline` is for questions, and synced like the
+logs of inputs. All functions take the folder `CHECKPOINT/spark`, which need not exist.
 """
 
 import json

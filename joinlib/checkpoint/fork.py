@@ -3,6 +3,7 @@
     state/STAGE/UNIT/*.arrow, tables/T/V/*                      hard links to what the batch's manifests and offset name
     state/manifests/N, spark/offsets/N-1 and N, spark/commits/N,
     sources/NAME.jsonl, NAME.schemas, partitions                copies, which are small
+    timeline/*                                                  hard links, of the last two files copies up to the batch
     streamjoin.json, spark/metadata                             identities of its own
 
 Law: whatever one job does from then on, the other does not see. Segments and versions never change, and who deletes
@@ -19,9 +20,10 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from joinlib.checkpoint import batches
+from joinlib.checkpoint import batches, timeline
 from joinlib.checkpoint.history import History
 from joinlib.checkpoint.identity import identity_of, inherit, set_units, units_of
+from joinlib.checkpoint.timeline import TimelineKeeper
 from joinlib.errors import WAY_BACK, NotReady, SpecError, StateError
 from joinlib.files import sync
 from joinlib.model.stage import Pipeline
@@ -76,6 +78,7 @@ def _forked(history: History, batch: int, target: Path, name: str, pipeline: Pip
             _link(source, aside / source.relative_to(history.checkpoint))
         for source in _copied(history, batch):
             _copy(source, aside / source.relative_to(history.checkpoint))
+        _remember(history, batch, aside)
         batches.identify(aside / "spark", synced=False)  # all is synced below
         read = batches.offset(aside / "spark", batch)["inputs"]
         origin = {"id": identity_of(history.checkpoint), "batch": batch, "inputs": read}
@@ -107,6 +110,15 @@ def _copied(history: History, batch: int) -> Iterator[Path]:
     yield from (history.checkpoint / "sources").glob("*.jsonl")
     yield from (history.checkpoint / "sources").glob("*.schemas/*.json")
     yield from history.checkpoint.glob(batches.PARTITIONS)
+
+
+def _remember(history: History, batch: int, aside: Path) -> None:
+    """Give the new checkpoint what is known of the batches up to its own."""
+    files = timeline.files(history.checkpoint)
+    for number, file in enumerate(files):
+        put = _link if number < len(files) - 2 else _copy
+        put(file, aside / file.relative_to(history.checkpoint))
+    TimelineKeeper(history.checkpoint, history.operators, into=aside).keep(before=batch + 1)
 
 
 def _link(source: Path, target: Path) -> None:

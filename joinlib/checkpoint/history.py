@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from joinlib.checkpoint import batches
+from joinlib.checkpoint import batches, timeline
 from joinlib.errors import StateError
 from joinlib.files import sync, whole
 from joinlib.sink.publish import numbers, waiting
@@ -106,6 +106,7 @@ class History:
         for output in outputs:
             _withdraw(output, after)
         batches.forget(self.spark, after)
+        timeline.cut(self.checkpoint, after)
         for batch in manifests.kept_batches(self.states):
             if batch > after:
                 shutil.rmtree(manifests.folder(self.states, batch))

@@ -20,6 +20,7 @@ from joinlib import fault
 from joinlib.checkpoint import batches
 from joinlib.checkpoint.history import History
 from joinlib.checkpoint.identity import begun, refusals, set_units, units_of
+from joinlib.checkpoint.timeline import TimelineKeeper
 from joinlib.files import sync
 from joinlib.model.stage import Pipeline
 from joinlib.model.tuning import Tuning
@@ -50,6 +51,7 @@ def follow(checkpoint: Path, pipeline: Pipeline, tuning: Tuning) -> None:
     History(checkpoint, len(pipeline.stateful)).check()
     if (batch := batches.done(checkpoint / "spark")) is None:
         return  # nothing is stored yet
+    TimelineKeeper(checkpoint, len(pipeline.stateful)).keep(before=batch + 1)  # the manifests go
     divide(checkpoint, batch, pipeline, was, tuning)
     finish(checkpoint, tuning.sync)
 

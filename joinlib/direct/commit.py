@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from joinlib import fault
+from joinlib.checkpoint import timeline
+from joinlib.checkpoint.timeline import TimelineKeeper
 from joinlib.compiled import Compiled
 from joinlib.direct.report import BatchPhase, Report, Sample
 from joinlib.engine import receipt
@@ -43,6 +45,7 @@ class Commit:
 
     def __init__(self, plan: Compiled, outlets: Outlets, box: Outlet, on_batch: OnBatch) -> None:
         self._plan, self._outlets, self._box, self._on_batch = plan, outlets, box, on_batch
+        self._timeline = TimelineKeeper(plan.checkpoint, len(plan.pipeline.stateful))
 
     def __call__(self, batch: int, tasks: Tasks) -> None:
         """Run a batch and publish it.
@@ -70,6 +73,14 @@ class Commit:
         blocks = {r.unit: block for r, (_, block) in zip(told, said, strict=True) if block}
         shown = _samples(blocks, _by_result(plan.pipeline, told), plan.join.sinks)
         self._on_batch(Report(batch, told, shown, tuple(phases)))
+        self._keep(batch, told)
+
+    def _keep(self, batch: int, told: Sequence[Receipt]) -> None:
+        """Keep what is known of the batches before, from time to time: they are done."""
+        if timeline.due(batch, self._plan.join.tuning.retain_batches):
+            self._timeline.keep(before=batch)
+        units = self._plan.pipeline.units
+        self._timeline.tell(batch, {r.unit // units: r.watermark for r in told})
 
     def _publish(self, batch: int, told: Sequence[Receipt]) -> None:
         if files := [name for r in told for name in r.letters]:

@@ -106,6 +106,18 @@ def everything(states: Path, batch: int, stage: int) -> dict[int, bytes]:
     return {u: m for file in _files(states, batch, stage) for u, m in _read(file).items()}
 
 
+def one(states: Path, batch: int, stage: int) -> bytes | None:
+    """Return the manifest of some unit of a stage after a batch, None if no unit has one: all are told the same of time.
+
+    Raises:
+        StateError: a manifest file is missing or damaged.
+    """
+    for file in _files(states, batch, stage):
+        for manifest in _read(file).values():
+            return manifest
+    return None
+
+
 def _files(states: Path, batch: int, stage: int) -> list[Path]:
     """Return the manifest files of a stage, by partition.
 

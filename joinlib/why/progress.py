@@ -1,16 +1,21 @@
-"""Which batch has read a slice, and how far was time before it? Reads Spark's log and the manifests.
+"""Which batch has read a slice, and how far was time before it?
 
-A checkpoint knows its last batches. Of what earlier ones read it is only known that they did, and that the
-watermark has not been later than that of the first batch that is still known.
+    the last batches      Spark's log and the manifests
+    those before them     the timeline of the checkpoint
+
+Of what batches read that neither knows it is only known that they did, and that the watermark has not been later than
+that of the first one behind them that is known.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from joinlib.checkpoint import batches
+import numpy as np
+
+from joinlib.arrays import I64
+from joinlib.checkpoint import batches, timeline
 from joinlib.checkpoint.identity import begun, refusals
 from joinlib.errors import SpecError, StateError
 from joinlib.model.stage import Pipeline
@@ -66,15 +71,29 @@ class Progress:
                 self._ends[batch] = batches.offset(spark, batch)
             except StateError:  # a job that runs has just forgotten it
                 continue
+        # After the logs: what a job that runs has forgotten of them is kept there by then.
+        self._past = timeline.known(checkpoint, before=0 if self.done is None else self.done + 1)
+        self._read: dict[str, tuple[I64, I64]] = {}
 
     def read_by(self, source: str, slice: int) -> ReadBy:
         """Return the batch that has read a slice of a source."""
-        first = min(self._ends, default=None)
-        for batch, end in sorted(self._ends.items()):
-            if end["inputs"].get(source, 0) > slice:
-                exact = batch != first or batch == 0
-                return ReadBy(batch, exact, self.done is not None and batch <= self.done)
-        return ReadBy(None, True, False)
+        known, ends = self._ends_of(source)
+        at = int(np.searchsorted(ends, slice, side="right"))
+        if at == len(known):
+            return ReadBy(None, True, False)
+        batch = int(known[at])
+        exact = batch == 0 or (at > 0 and int(known[at - 1]) == batch - 1)
+        return ReadBy(batch, exact, self.done is not None and batch <= self.done)
+
+    def _ends_of(self, source: str) -> tuple[I64, I64]:
+        """Return the batches that are known, and how many slices of a source were read when each ended."""
+        if source not in self._read:
+            known, ends = self._past.read(source)
+            last = np.array(sorted(self._ends), np.int64)
+            own = [int(self._ends[batch]["inputs"].get(source, 0)) for batch in last.tolist()]
+            old = known < min(self._ends, default=0)
+            self._read[source] = np.append(known[old], last), np.append(ends[old], np.array(own, np.int64))
+        return self._read[source]
 
     def end(self, source: str) -> int:
         """Return how many slices of a source batches have begun to read."""
@@ -90,8 +109,11 @@ class Progress:
         if by.batch == 0:
             return NEVER, True
         assert by.batch is not None
+        known = by.batch - 1 if by.exact else by.batch
+        if (watermark := self._past.watermark(self._stored(stage), known)) is not None:
+            return watermark, by.exact
         try:
-            before = self._manifest(stage, by.batch - 1 if by.exact else by.batch)
+            before = self._manifest(stage, known)
         except StateError:
             return ALWAYS, False
         return before.watermark, by.exact
@@ -126,12 +148,14 @@ class Progress:
         return {}
 
     def _manifest(self, stage: int, batch: int) -> Manifest:
-        """Return the manifest of one unit: all units hear the same of time.
-
-        A stage without state hears what the one before it says.
-        """
-        stage = min(stage, len(self._pipeline.stateful) - 1)
+        """Return the manifest of one unit: all units hear the same of time."""
+        stage = self._stored(stage)
         if (stage, batch) not in self._known:
-            found: Mapping[int, bytes] = manifests.everything(self._states, batch, stage)
-            self._known[stage, batch] = decode(next(iter(found.values())))
+            saved = manifests.one(self._states, batch, stage)
+            assert saved is not None
+            self._known[stage, batch] = decode(saved)
         return self._known[stage, batch]
+
+    def _stored(self, stage: int) -> int:
+        """Return the stage from which one hears of time: without state, it hears what the one before it says."""
+        return min(stage, len(self._pipeline.stateful) - 1)

@@ -6,7 +6,9 @@ from typing import Any
 
 import orjson
 
+from joinlib.checkpoint import batches, timeline
 from joinlib.checkpoint.identity import identify
+from joinlib.checkpoint.timeline import TimelineKeeper
 from joinlib.model.tuning import Tuning
 from joinlib.spec.model import StreamJoin
 from tests.laws.document import written
@@ -49,17 +51,17 @@ def document(
     return written({**spec, "join": {"units": 2, **spec.get("join", {})}}, folder)
 
 
-def lived(job: StreamJoin, folder: Path, batches: int | None = None) -> None:
-    """Run a job without closing its inputs, so many batches of it; one more has begun if there is one."""
+def lived(job: StreamJoin, folder: Path, last: int | None = None) -> None:
+    """Run a job without closing its inputs, up to batch `last`; logs and timeline are as the driver leaves them."""
     run = Product(job, Tuning(), Course())
     run.composer.bounded = False
     identify(folder / "ck", "lived", run.plan.pipeline)
-    log = folder / "ck" / "spark"
-    for kind in ("offsets", "commits"):
-        (log / kind).mkdir(parents=True)
+    log, keeper = folder / "ck" / "spark", TimelineKeeper(folder / "ck", len(run.plan.pipeline.stateful))
+    batches.make(log, synced=False)
     for number in run.batches():
-        end = orjson.dumps(run.offset).decode()
-        (log / "offsets" / str(number)).write_text(f"v1\n{{}}\n{end}")
-        (log / "commits" / str(number)).write_text("v1\n{}")
-        if number + 1 == batches:
+        batches.begin(log, number, orjson.dumps(run.offset).decode(), synced=False)
+        if timeline.due(number, run.tuning.retain_batches):
+            keeper.keep(before=number)
+        batches.finish(log, number, synced=False)
+        if number == last:
             break

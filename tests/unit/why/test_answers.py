@@ -128,7 +128,7 @@ def test_not_read_yet(folder: Path) -> None:
     job = document(
         folder, INNER, {"orders": [[order(1)], [order(4711)]], "payments": [[payment(4711)], [payment(1)]]}
     )
-    lived(job, folder, batches=1)
+    lived(job, folder, last=0)
     answer = whynot(job, "order_id = 4711")
     assert "orders/1.csv, row 1\n    not read yet" in answer
     assert (

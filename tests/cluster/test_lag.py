@@ -41,7 +41,7 @@ def test_a_backlog_while_the_state_grows(
     space: Kube, store: Store, watched: prometheus.Prometheus, tmp_path: Path
 ) -> None:
     """The larger of both wants wins: executors stay for the state when no row waits any more."""
-    document = _document("970Mi")
+    document = _document("966Mi")
     seen = _begun(space, document, tmp_path)
     _looked(space, seen, lambda: _wants(seen, "lag") == 2)
     _looked(space, seen, lambda: (_wants(seen, "state"), _wants(seen, "lag")) == (2, 1))

@@ -49,7 +49,7 @@ def columns_in_registry(document: StreamJoin) -> dict[str, dict[str, str]]:
 
     A schema without columns is left out, and so are all that would make the text longer than others want to keep.
     """
-    from joinlib.source.kafka.codecs import AvroKeyCodec, codec_of
+    from joinlib.source.kafka.codecs import codec_of, key_codec_of
     from joinlib.source.kafka.registry import KEYS, reader_of
 
     found, room = dict[str, dict[str, str]](), _LONGEST
@@ -58,8 +58,8 @@ def columns_in_registry(document: StreamJoin) -> dict[str, dict[str, str]]:
             continue
         with suppress(InputError):
             values, keys = reader_of(given.arrow_schema), reader_of(given.arrow_schema, KEYS)
-            own = codec_of(given.kafka).columns(values)
-            text = RegistryColumns(own, AvroKeyCodec().columns(keys) if keys else None).text
+            own, of_keys = codec_of(given.kafka).columns(values), key_codec_of(given.kafka)
+            text = RegistryColumns(own, of_keys.columns(keys) if of_keys is not None and keys else None).text
             room -= sum(map(len, text.values()))
             if room >= 0:
                 found[name] = text
@@ -124,14 +124,14 @@ def _of_values(place: str, given: Input, folder: Path) -> _ReaderSchema:
 
 def _of_keys(place: str, given: Input, folder: Path) -> _ReaderSchema | None:
     """Return the reader's schema of keys, if they have one and columns are wanted of them."""
-    from joinlib.source.kafka.codecs import AvroKeyCodec
+    from joinlib.source.kafka.codecs import key_codec_of
     from joinlib.source.kafka.registry import KEYS
 
     assert given.kafka is not None and given.kafka.registry is not None
-    if given.kafka.key_format != "avro" or (given.kafka.metadata.key is None and given.upsert is None):
+    codec = key_codec_of(given.kafka)
+    if codec is None or (given.kafka.metadata.key is None and given.upsert is None):
         return None
     subject = given.kafka.registry.key_subject_of(given.kafka.names[0])
-    codec = AvroKeyCodec()
     return _ReaderSchema(
         place, subject, codec, _texts(place, given.kafka.registry, subject, codec, folder, KEYS)
     )

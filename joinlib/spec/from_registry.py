@@ -43,7 +43,7 @@ def metadata(given: Input) -> KafkaMetadata:
 
 def fills_from_keys(given: Input) -> bool:
     """Return whether a column has the type that the schema of keys says."""
-    return given.kafka is not None and given.kafka.key_format == "avro" and metadata(given).key is not None
+    return given.kafka is not None and given.kafka.key_format != "text" and metadata(given).key is not None
 
 
 def columns_of(given: Input, known: RegistryColumns) -> pa.Schema:

@@ -51,6 +51,7 @@ class Moment:
     budget: int | None = None  # bytes of state that one executor may hold
     stored: frozenset[int] = frozenset()  # units that had state before this run
     config_hash: str | None = None
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # in a registry, by source
     last: Mapping[str, LastRows] = field(default_factory=dict)  # by output, where the spec asks for them
 
     @property
@@ -158,6 +159,7 @@ def status(moment: Moment, units: int, now: float) -> dict[str, Any]:
         "probeOrders": {a.name: a.status() for a in moment.asks},
         "routeSkew": {name: round(ds, 4) for name, ds in moment.route_skew.items()},
         "configHash": moment.config_hash,
+        "columns": moment.columns,
     }
 
 

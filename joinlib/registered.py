@@ -5,23 +5,25 @@ then on it is the one that the checkpoint keeps, so a job goes on as it was begu
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pydantic import ValidationError
 
 from joinlib.errors import InputError, SpecError
 from joinlib.spec import load as load_spec
 from joinlib.spec.base import is_from_registry
-from joinlib.spec.inputs import METADATA_TYPES, Input, KafkaMetadata
+from joinlib.spec.from_registry import RegistryColumns, checked, columns_of, fills_from_keys, metadata
+from joinlib.spec.inputs import Input
 from joinlib.spec.kafka import SchemaRegistry
 from joinlib.spec.model import StreamJoin
 
 if TYPE_CHECKING:
     from joinlib.source.kafka.codecs import Codec
+
+_LONGEST = 1 << 16  # characters of columns, of all inputs: a status of Kubernetes holds a megabyte
 
 
 def load(path: str | Path) -> StreamJoin:
@@ -40,6 +42,28 @@ def load(path: str | Path) -> StreamJoin:
         return document
     inputs = {**spec.inputs, **known}
     return document.model_copy(update={"spec": spec.model_copy(update={"inputs": inputs})})
+
+
+def columns_in_registry(document: StreamJoin) -> dict[str, dict[str, str]]:
+    """Return, as text, the columns that inputs of a loaded document have in a registry, whatever they declare of them.
+
+    A schema without columns is left out, and so are all that would make the text longer than others want to keep.
+    """
+    from joinlib.source.kafka.codecs import codec_of, key_codec_of
+    from joinlib.source.kafka.registry import KEYS, reader_of
+
+    found, room = dict[str, dict[str, str]](), _LONGEST
+    for name, given in document.spec.inputs.items():
+        if given.kafka is None or given.kafka.registry is None:
+            continue
+        with suppress(InputError):
+            values, keys = reader_of(given.arrow_schema), reader_of(given.arrow_schema, KEYS)
+            own, of_keys = codec_of(given.kafka).columns(values), key_codec_of(given.kafka)
+            text = RegistryColumns(own, of_keys.columns(keys) if of_keys is not None and keys else None).text
+            room -= sum(map(len, text.values()))
+            if room >= 0:
+                found[name] = text
+    return found
 
 
 def schemas(checkpoint: Path, name: str) -> Path:
@@ -74,10 +98,11 @@ def _registered(path: str | Path, name: str, given: Input, folder: Path) -> Inpu
     values, keys = _of_values(place, given, folder), _of_keys(place, given, folder)
     columns = given.arrow_schema
     if is_from_registry(columns):
-        columns = _columns(given, values.columns(), keys)
-    filled = _metadata(given).columns.values()
+        whole = keys.columns() if keys is not None and fills_from_keys(given) else None
+        columns = columns_of(given, RegistryColumns(values.columns(), whole))
+    filled = metadata(given).columns.values()
     values.check(pa.schema([f for f in columns if f.name not in filled]))
-    columns = with_reader(_checked(place, given, columns), values.texts)
+    columns = with_reader(checked(place, given, columns), values.texts)
     if keys is not None:
         for want in _in_keys(given, columns):
             keys.check(want)
@@ -99,14 +124,14 @@ def _of_values(place: str, given: Input, folder: Path) -> _ReaderSchema:
 
 def _of_keys(place: str, given: Input, folder: Path) -> _ReaderSchema | None:
     """Return the reader's schema of keys, if they have one and columns are wanted of them."""
-    from joinlib.source.kafka.codecs import AvroKeyCodec
+    from joinlib.source.kafka.codecs import key_codec_of
     from joinlib.source.kafka.registry import KEYS
 
     assert given.kafka is not None and given.kafka.registry is not None
-    if given.kafka.key_format != "avro" or (given.kafka.metadata.key is None and given.upsert is None):
+    codec = key_codec_of(given.kafka)
+    if codec is None or (given.kafka.metadata.key is None and given.upsert is None):
         return None
     subject = given.kafka.registry.key_subject_of(given.kafka.names[0])
-    codec = AvroKeyCodec()
     return _ReaderSchema(
         place, subject, codec, _texts(place, given.kafka.registry, subject, codec, folder, KEYS)
     )
@@ -114,10 +139,10 @@ def _of_keys(place: str, given: Input, folder: Path) -> _ReaderSchema | None:
 
 def _in_keys(given: Input, columns: pa.Schema) -> Iterator[pa.Schema]:
     """Yield the columns that are read from keys: for themselves, and of a row that a key deletes."""
-    metadata = _metadata(given)
-    if metadata.key is not None:
-        yield pa.schema([columns.field(metadata.key)])
-    filled = metadata.columns.values()
+    about = metadata(given)
+    if about.key is not None:
+        yield pa.schema([columns.field(about.key)])
+    filled = about.columns.values()
     own = [columns.field(n) for n in (given.upsert.key if given.upsert else ()) if n not in filled]
     if own:
         yield pa.schema(own)
@@ -147,27 +172,3 @@ def _named(place: str, subject: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise SpecError(f"{place}.schema: the schema of subject {subject}: {error}") from None
-
-
-def _metadata(given: Input) -> KafkaMetadata:
-    assert given.kafka is not None
-    return given.kafka.metadata
-
-
-def _columns(given: Input, own: pa.Schema, keys: _ReaderSchema | None) -> pa.Schema:
-    """Return the columns of the reader's schema, and those that are filled from what is about a message."""
-    filled = {column: METADATA_TYPES[about][0] for about, column in _metadata(given).columns.items()}
-    if keys is not None and (column := _metadata(given).key) is not None:
-        filled[column] = keys.columns().field(0).type
-    rest = [f for f in own if f.name not in filled]
-    return pa.schema([*rest, *(pa.field(name, type) for name, type in filled.items())])
-
-
-def _checked(place: str, given: Input, columns: pa.Schema) -> pa.Schema:
-    """Return the columns, once all that the spec says of them is right."""
-    try:
-        Input.model_validate({**dict(given), "arrow_schema": columns})
-    except ValidationError as error:
-        lines = [line for e in error.errors() for line in str(e["msg"]).splitlines()]
-        raise SpecError("\n".join(f"{place}.{line}" for line in lines)) from None
-    return columns

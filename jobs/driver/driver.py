@@ -50,12 +50,14 @@ from joinlib.engine.checks import rewritten
 from joinlib.errors import NotReady, SpecError, exit_code
 from joinlib.lease import Contender, clock
 from joinlib.metric.table import BY_NAME
-from joinlib.registered import load
+from joinlib.registered import columns_in_registry, load
 from joinlib.route.slots import fitting
 from joinlib.scale.placement import placed, readers
 from joinlib.scale.request import ExecutorRequest
 from joinlib.scale.reserve import working
+from joinlib.spec import load as load_spec
 from joinlib.spec.model import StreamJoin
+from joinlib.spec.telling import told
 
 if TYPE_CHECKING:
     from joinlib.checkpoint.lock import Lock
@@ -103,6 +105,7 @@ class DriverProcess(Collector):
             budget=spark_conf.memory(self.executors).state if around.place else None,
             stored=_stored(document.spec.checkpoint.folder, self.pipeline.units),
             config_hash=around.config_hash,
+            columns=columns_in_registry(document),
         )
 
     # --- what HTTP asks ----------------------------------------------------------------------
@@ -130,7 +133,7 @@ class DriverProcess(Collector):
             SpecError: The number is out of bounds.
         """
         total = asked.total
-        bounds = spark_conf.executors_of(load(self.file))
+        bounds = spark_conf.executors_of(load_spec(self.file))  # no registry says anything of them
         if not bounds.min <= total <= bounds.max:
             raise SpecError(f"total: {total} is not between min, {bounds.min}, and max, {bounds.max}")
         with self._scaling:
@@ -377,6 +380,23 @@ def _stored(checkpoint: Path, units: int) -> frozenset[int]:
     return frozenset(int(f.parent.name) * units + int(f.name) for f in found)
 
 
+def begun(file: Path, around: DriverEnvironment) -> DriverProcess:
+    """Return a driver of the job of a file, with the columns that a registry has.
+
+    Raises:
+        SpecError: It cannot be run. It is told by the fields of the spec: whoever wrote that has not this file.
+        NotReady: The registry does not answer.
+    """
+    try:
+        document = of_image(load(file))
+    except SpecError as error:
+        raise SpecError(str(error).replace(f"{file}: ", "")) from None
+    try:
+        return DriverProcess(file, document, around)
+    except SpecError as error:
+        raise SpecError(told(error)) from None
+
+
 def drive(file: Path, around: DriverEnvironment) -> int:
     """Run a driver and return its exit code.
 
@@ -384,7 +404,7 @@ def drive(file: Path, around: DriverEnvironment) -> int:
     """
     driver = None
     try:
-        driver = DriverProcess(file, of_image(load(file)), around)
+        driver = begun(file, around)
         for name in ("streamjoin", "joinlib"):
             logging.getLogger(name).addHandler(driver.notes)
         with _serving(driver):

@@ -25,7 +25,9 @@ from joinlib.plan.source import InputStatistics, SourceInput
 from joinlib.spec import ddl
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import JoinSettings, Spec, StreamJoin
+from joinlib.sql.depth import with_room
 from joinlib.sql.mistakes import with_functions
+from joinlib.sql.parse import parse_query
 from joinlib.sql.reserved import RESERVED
 from joinlib.sql.text import composed, program
 
@@ -67,6 +69,18 @@ def pipeline_of(
         return plan
     executors = spec.executors.min if spec.executors else 1
     return replace(plan, budget=budget(plan, spec.join.memory_bytes, executors))
+
+
+def check_text(spec: Spec) -> None:
+    """Check all that can be of a spec's query as long as columns are not known: that it and its views can be read.
+
+    Raises:
+        SpecError, SqlError: They cannot be.
+    """
+    functions(spec)
+    text = composed(spec.sql, spec.views, spec.parameters)
+    with text.telling():
+        with_room(lambda: parse_query(text.sql))
 
 
 def _decide(join: JoinSettings, orders: Sequence[Shape | PathOrder] | None) -> Decide:

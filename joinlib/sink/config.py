@@ -24,6 +24,7 @@ class KafkaSinkConfig:
     schema_id: int = -1  # of the schema in a registry; -1: messages have none
     key_schema_id: int = -1  # the same, of keys
     message: "RowMessage | None" = None  # protobuf: the type of the messages
+    key_message: "RowMessage | None" = None  # the same, of keys
     doubtful: int = -1  # a batch that began so long ago that its marker may have expired; -1: none
 
     @property

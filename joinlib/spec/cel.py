@@ -235,7 +235,7 @@ def _output() -> list[CelRule]:
             "spec.output",
             f"!has(self.kafka) || self.kafka.keyFormat == 'text' || {keyed} ||"
             " (has(self.kafka.key) && self.kafka.key.size() > 0)",
-            "kafka.keyFormat is avro, but messages have no key; add kafka.key, or remove keyFormat",
+            "kafka.keyFormat is not text, but messages have no key; add kafka.key, or remove keyFormat",
             ".kafka",
         ),
         CelRule(
@@ -308,14 +308,14 @@ def _keys(place: str) -> list[CelRule]:
     return [
         CelRule(
             place,
-            "self.keyFormat == 'text' || self.format == 'avro'",
-            "keyFormat: avro is for format: avro; correct one of them",
+            "self.keyFormat == 'text' || self.keyFormat == self.format",
+            "keyFormat is text, or avro or protobuf as format is; correct one of them",
             ".keyFormat",
         ),
         CelRule(
             place,
-            "!has(self.registry) || !has(self.registry.keySubject) || self.keyFormat == 'avro'",
-            "registry.keySubject is for keyFormat: avro; write both or none",
+            "!has(self.registry) || !has(self.registry.keySubject) || self.keyFormat != 'text'",
+            "registry.keySubject is for keyFormat: avro or protobuf; write both or none",
             ".registry.keySubject",
         ),
     ]

@@ -157,8 +157,8 @@ class KafkaMetadata(Model):
 
     key: str | None = Field(
         default=None,
-        description="Column for the key: STRING or BINARY; with keyFormat avro, of any type that the key can be read "
-        "as.",
+        description="Column for the key: STRING or BINARY; with keyFormat avro or protobuf, of any type that the key "
+        "can be read as.",
     )
     timestamp: str | None = Field(default=None, description="TIMESTAMP column for the message's time.")
     topic: str | None = Field(default=None, description="STRING column for the name of the topic.")
@@ -214,8 +214,8 @@ class KafkaTopics(KafkaConnection):
     )
     key_format: KeyFormat = Field(
         default="text",
-        description="Format of the keys: text for the bytes as they are, avro for a value whose schema is in the "
-        "registry. avro only with format avro.",
+        description="Format of the keys: text for the bytes as they are, avro for a value and protobuf for a message "
+        "whose schema is in the registry. avro only with format avro, protobuf only with format protobuf.",
     )
     registry: SchemaRegistry | None = Field(
         default=None, description="The registry of the messages' schemas. Only with format avro or protobuf."
@@ -258,7 +258,7 @@ class KafkaTopics(KafkaConnection):
 
     def types(self, about: About) -> tuple[pa.DataType, ...]:
         """Return the types that a column of metadata may have; none if it may have any."""
-        return () if about == "key" and self.key_format == "avro" else METADATA_TYPES[about]
+        return () if about == "key" and self.key_format != "text" else METADATA_TYPES[about]
 
     @property
     def connection(self) -> KafkaConnection:
@@ -289,10 +289,12 @@ class KafkaTopics(KafkaConnection):
         return self._keys()
 
     def _keys(self) -> list[Problem]:
-        if self.key_format == "avro" and self.format != "avro":
-            return [Problem(("keyFormat",), f"is avro, but format is {self.format}; correct one of them")]
-        if self.key_format != "avro" and self.registry is not None and self.registry.key_subject is not None:
-            return [Problem(("registry", "keySubject"), "is for keyFormat: avro; write both or none")]
+        if self.key_format not in ("text", self.format):
+            said = f"is {self.key_format}, but format is {self.format}; correct one of them"
+            return [Problem(("keyFormat",), said)]
+        if self.key_format == "text" and self.registry is not None and self.registry.key_subject is not None:
+            said = "is for keyFormat: avro or protobuf; write both or none"
+            return [Problem(("registry", "keySubject"), said)]
         return []
 
     def _letters(self) -> list[Problem]:

@@ -21,7 +21,7 @@ MESSAGE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 About = Literal["key", "timestamp", "topic", "partition", "offset", "headers"]  # a message's metadata
-KeyFormat = Literal["text", "avro"]
+KeyFormat = Literal["text", "avro", "protobuf"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
@@ -141,7 +141,7 @@ class SchemaRegistry(Model):
         default=None,
         min_length=1,
         description="The subject of the schema of keys, likewise. Absent: TOPIC-key, of the first topic. Only with "
-        "keyFormat avro.",
+        "keyFormat avro or protobuf.",
     )
     message: MessageName | None = Field(
         default=None,

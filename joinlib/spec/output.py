@@ -62,8 +62,8 @@ class KafkaOutput(KafkaConnection):
     )
     key_format: KeyFormat = Field(
         default="text",
-        description="Format of the keys: text as they are, avro for a record of their columns whose schema is in the "
-        "registry. avro only with format avro.",
+        description="Format of the keys: text as they are, avro for a record and protobuf for a message of their columns "
+        "whose schema is in the registry. avro only with format avro, protobuf only with format protobuf.",
     )
     on_forgotten: Literal["fail", "repeat"] = Field(
         default="fail",
@@ -97,10 +97,12 @@ class KafkaOutput(KafkaConnection):
             refuse([Problem(("registry",), "belongs to format: avro or protobuf; write both or none")])
         if self.registry is not None and self.registry.message is not None:
             refuse([Problem(("registry", "message"), "is for messages in Protobuf that are read; remove it")])
-        if self.key_format == "avro" and self.format != "avro":
-            refuse([Problem(("keyFormat",), f"is avro, but format is {self.format}; correct one of them")])
-        if self.key_format != "avro" and self.registry is not None and self.registry.key_subject is not None:
-            refuse([Problem(("registry", "keySubject"), "is for keyFormat: avro; write both or none")])
+        if self.key_format not in ("text", self.format):
+            said = f"is {self.key_format}, but format is {self.format}; correct one of them"
+            refuse([Problem(("keyFormat",), said)])
+        if self.key_format == "text" and self.registry is not None and self.registry.key_subject is not None:
+            said = "is for keyFormat: avro or protobuf; write both or none"
+            refuse([Problem(("registry", "keySubject"), said)])
         return self
 
 
@@ -199,10 +201,9 @@ class Output(Model):
                 ("kafka", "key"),
                 "stands beside output.key, which is the key of messages too; remove this one",
             )
-        if self.kafka.key_format == "avro" and not (self.key or self.kafka.key):
-            yield Problem(
-                ("kafka", "keyFormat"), "is avro, but messages have no key; add kafka.key, or remove it"
-            )
+        if self.kafka.key_format != "text" and not (self.key or self.kafka.key):
+            said = f"is {self.kafka.key_format}, but messages have no key; add kafka.key, or remove it"
+            yield Problem(("kafka", "keyFormat"), said)
         if self.mode == "upsert" and self.kafka.format == "arrow":
             yield Problem(
                 place, "is arrow, whose messages hold many rows and have no key; write json, csv or debezium"

@@ -47,6 +47,18 @@ class StatusExecutors(Model):
     selector: str | None = Field(default=None, description="Label selector of the executors' pods.")
 
 
+class StatusColumns(Model):
+    """The columns that the schemas of an input have in a registry."""
+
+    values: str | None = Field(
+        default=None, description="Those of the messages' values, as a Spark DDL string."
+    )
+    keys: str | None = Field(
+        default=None,
+        description="Of their keys, likewise, as one column. Absent: they are not read by a schema.",
+    )
+
+
 class StatusCheckpoint(Model):
     """The checkpoint in use, fixed once a driver has started."""
 
@@ -55,6 +67,11 @@ class StatusCheckpoint(Model):
         default=None,
         description="The part of the plan that the state depends on, as JSON. A change of it needs a "
         "new checkpoint.",
+    )
+    columns: dict[str, StatusColumns] | None = Field(
+        default=None,
+        description="For inputs whose schemas are in a registry: the columns as the checkpoint began, which "
+        "`fromRegistry` stands for.",
     )
 
 

@@ -43,38 +43,54 @@ def telling_of(path: str | Path) -> Iterator[None]:
         raise SpecError(_of_field(path, Document(text, KIND), str(error), error.output)) from error
 
 
+def told(error: SpecError) -> str:
+    """Return a mistake as `telling_of` tells it, for a reader who has no file: the same, without lines of one."""
+    if isinstance(error, SqlError):
+        return "\n".join(_in_sql(one, one.output or error.output)[1] for one in (error, *error.more))
+    return _at_field(str(error), error.output)[1]
+
+
 def _sql(output: str) -> Place:
     return ("spec", "outputs", output, "sql") if output else SQL
 
 
 def _of_sql(path: str | Path, document: Document, error: SqlError, output: str) -> str:
-    place = _text(error, output)
-    name = ".".join(map(str, place))
+    place, text = _in_sql(error, output)
     found = document.within(place, error.line, error.column) if error.line else None
     if found is None:
-        where = f"line {error.line}, column {error.column}: " if error.line else ""
-        return f"{path}:{document.line(place)}: {name}: {where}{error.message}"
+        return f"{path}:{document.line(place)}: {text}"
     line, column = found
-    return f"{path}:{line}:{column}: {name}: {error.message}"
+    return f"{path}:{line}:{column}: {_name(place)}: {error.message}"
 
 
-def _text(error: SqlError, output: str) -> Place:
-    """Return the place of the text that an error is about. output: the one that is planned."""
+def _in_sql(error: SqlError, output: str) -> tuple[Place, str]:
+    """Return the place of the text that an error is about, and what is wrong there. output: the one that is planned."""
     kind, _, own = error.view.partition(".")
-    if own:  # no view has a dot in its name
-        return _sql(own)
-    return ("spec", "views", kind) if kind else _sql(output)
+    place = _sql(own or output)  # no view has a dot in its name
+    if kind and not own:
+        place = ("spec", "views", kind)
+    where = f"line {error.line}, column {error.column}: " if error.line else ""
+    return place, f"{_name(place)}: {where}{error.message}"
 
 
 def _of_field(path: str | Path, document: Document, message: str, output: str) -> str:
     """Tell a mistake of the planner: at the field that it begins with, else at the SQL."""
+    place, text = _at_field(message, output)
+    return f"{path}:{document.line(place)}: {text}"
+
+
+def _at_field(message: str, output: str) -> tuple[Place, str]:
+    """Return the field that a mistake of the planner begins with, else that of the SQL, and what is wrong there."""
     found = _FIELD.match(message)
     steps: Place = tuple(found[1].split(".")) if found else ()
     if found is None or steps[0] not in fields(("spec",)) or (len(steps) == 1 and not found[2]):
         place = _sql(output)
-        return f"{path}:{document.line(place)}: {'.'.join(map(str, place))}: {message}"
+        return place, f"{_name(place)}: {message}"
     if output and steps[0] == "output":
         steps = ("outputs", output, *steps[1:])
     place = ("spec", *steps)
-    text = f"{'.'.join(map(str, place))}: {message[found.end() :]}" if found[2] else message
-    return f"{path}:{document.line(place)}: {text}"
+    return place, f"{_name(place)}: {message[found.end() :]}" if found[2] else message
+
+
+def _name(place: Place) -> str:
+    return ".".join(map(str, place))

@@ -5,25 +5,33 @@ The answer lists everything that is wrong, each with its field and the fix.
 Validation plans the query and needs no Spark. It takes a few milliseconds for a new document; verdicts on
 recent ones are kept. It runs in a process of its own, since a document decides how long it takes: constants of the
 query are computed, and whoever may write one of one namespace must not stop the jobs of all.
+
+Law: nothing that a document names is connected to. Columns that only a registry knows come from the driver, once it
+has begun the checkpoint; until then the query cannot be planned here, and it is the driver that refuses it.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from joinlib import deploy
-from joinlib.errors import SpecError, SqlError, StreamJoinError
+from joinlib.errors import SpecError, StreamJoinError
 from joinlib.model.fingerprint import as_json
 from joinlib.plan import pipeline_of
 from joinlib.plan.explain import explain
 from joinlib.plan.follow import following, in_cells
+from joinlib.plan.spec import check_text
 from joinlib.spec import StreamJoin, parse
 from joinlib.spec.base import is_from_registry
+from joinlib.spec.from_registry import RegistryColumns, checked, columns_of, fills_from_keys
+from joinlib.spec.inputs import Input
 from joinlib.spec.model import Batch, Driver, Executors, JoinSettings, Scaling
+from joinlib.spec.telling import told
 from joinop import volumes
 from joinop.config import Config
 from joinop.confined import Confined, ConfinedProcess
@@ -50,9 +58,9 @@ class Admitted:
     """A document that can be run."""
 
     document: Object
-    model: StreamJoin
-    plan: str
-    fingerprint: dict[str, Any]  # what a checkpoint depends on
+    model: StreamJoin  # as it is written: without columns that only a registry knows
+    plan: str | None  # None: only the driver can plan it, for now
+    fingerprint: dict[str, Any] | None  # what a checkpoint depends on; None likewise
     config_hash: str  # what a running driver cannot take over
     fields: dict[str, Any] = field(repr=False)  # values that are not defaults, by field
 
@@ -67,7 +75,8 @@ class Pinned:
     """The checkpoint that a driver of the job has worked on."""
 
     folder: str
-    fingerprint: dict[str, Any]
+    fingerprint: dict[str, Any] | None = None  # None: it is not known yet
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # those of a registry, by input
 
 
 @dataclass(frozen=True)
@@ -92,7 +101,8 @@ def pinned(obj: Object) -> Pinned | None:
     """Return the checkpoint that a driver of a StreamJoin has worked on."""
     found = (obj.get("status") or {}).get("checkpoint") or {}
     try:
-        return Pinned(found["folder"], json.loads(found["fingerprint"]))
+        fingerprint = json.loads(found["fingerprint"]) if "fingerprint" in found else None
+        return Pinned(found["folder"], fingerprint, found.get("columns") or {})
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -108,16 +118,6 @@ def permitted(verdict: Admitted | Rejected, config: Config) -> Admitted | Reject
         return verdict
     problems = tuple(config.allow.problems(verdict.model.spec, config.image))
     return Rejected(problems) if problems else verdict
-
-
-def _asked(model: StreamJoin) -> Iterator[str]:
-    """Refuse columns that only a registry knows, which the operator never asks."""
-    for name, given in model.spec.inputs.items():
-        if is_from_registry(given.arrow_schema):
-            yield (
-                f"spec.inputs.{name}.schema: fromRegistry is for a run on one machine; write the columns, which"
-                " `streamjoin validate` shows"
-            )
 
 
 def validate(given: Object, pinned: Pinned | None = None) -> Admitted | Rejected:
@@ -138,7 +138,11 @@ def question(given: Object, pinned: Pinned | None = None) -> str:
         RecursionError: It is nested too deeply.
     """
     # The plan as text, since its columns keep their order.
-    known = pinned and {"folder": pinned.folder, "plan": json.dumps(pinned.fingerprint)}
+    known = pinned and {
+        "folder": pinned.folder,
+        "plan": json.dumps(pinned.fingerprint),
+        "columns": {name: dict(columns) for name, columns in pinned.columns.items()},
+    }
     return json.dumps({"document": given, "pinned": known}, sort_keys=True, ensure_ascii=False)
 
 
@@ -178,16 +182,11 @@ def _judged(text: str) -> Admitted | Rejected:
                 "spec.outputs: they are for a run on one machine; write a StreamJoin for each, with sql and output",
             )
         )
-    if problems := tuple(_asked(model)):
-        return Rejected(problems)
     try:
-        # A checkpoint keeps the order of its stages, so a statement about rows changes nothing that it depends on.
         same = known is not None and known["folder"] == str(model.spec.checkpoint.folder)
-        begun = json.loads(known["plan"]) if same else None
-        ordered, stored = following(begun, partial(pipeline_of, model, ()))
-        plan = explain(pipeline_of(model, cells=in_cells(begun), stored=stored))
+        plan, fingerprint = _planned(model, known if same else {})
     except StreamJoinError as error:
-        return Rejected((*volumes.problems(model.spec), _planned(error)))
+        return Rejected((*volumes.problems(model.spec), _told(error)))
     except Exception as error:  # noqa: BLE001  one document must not stop the operator
         return Rejected(
             (f"spec.sql: the planner cannot handle it ({type(error).__name__}); simplify the query",)
@@ -195,7 +194,41 @@ def _judged(text: str) -> Admitted | Rejected:
     if problems := (*_name(given), *volumes.problems(model.spec)):
         return Rejected(problems)
     explicit = _explicit_values(model)
-    return Admitted(given, model, plan[:_PLAN_MAX], as_json(ordered), _hash(explicit), explicit)
+    return Admitted(given, model, plan, fingerprint, _hash(explicit), explicit)
+
+
+def _planned(model: StreamJoin, known: Object) -> tuple[str, dict[str, Any]] | tuple[None, None]:
+    """Return how a document runs, and what its checkpoint depends on; nothing as long as columns are not known."""
+    model = _with_columns(model, known.get("columns", {}))
+    if any(is_from_registry(given.arrow_schema) for given in model.spec.inputs.values()):
+        check_text(model.spec)
+        return None, None
+    # A checkpoint keeps the order of its stages, so a statement about rows changes nothing that it depends on.
+    begun = json.loads(known.get("plan", "null"))
+    ordered, stored = following(begun, partial(pipeline_of, model, ()))
+    plan = explain(pipeline_of(model, cells=in_cells(begun), stored=stored))
+    return plan[:_PLAN_MAX], as_json(ordered)
+
+
+def _with_columns(model: StreamJoin, known: Mapping[str, Mapping[str, str]]) -> StreamJoin:
+    """Return a document with the columns that its checkpoint has from a registry, as far as they are known."""
+    inputs = {
+        name: _with_those(name, given, known[name])
+        if name in known and is_from_registry(given.arrow_schema)
+        else given
+        for name, given in model.spec.inputs.items()
+    }
+    return model.model_copy(update={"spec": model.spec.model_copy(update={"inputs": inputs})})
+
+
+def _with_those(name: str, given: Input, text: Mapping[str, str]) -> Input:
+    """Return an input with these columns; as it is, if they are none or do not tell all that it needs."""
+    with suppress(ValueError, KeyError):
+        found = RegistryColumns.of(text)
+        if found.keys is not None or not fills_from_keys(given):
+            columns = checked(f"spec.inputs.{name}", given, columns_of(given, found))
+            return given.model_copy(update={"arrow_schema": columns})
+    return given
 
 
 def _explicit_values(model: StreamJoin) -> dict[str, Any]:
@@ -212,8 +245,8 @@ def _hash(explicit: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _planned(error: StreamJoinError) -> str:
-    return f"spec.sql: {error}" if isinstance(error, SqlError) else f"spec: {error}"
+def _told(error: StreamJoinError) -> str:
+    return told(error) if isinstance(error, SpecError) else f"spec: {error}"
 
 
 def _name(given: Object) -> Iterator[str]:

@@ -5,7 +5,8 @@ Law: equal specs cost nothing, and every field has exactly one class.
 nothing      the same
 live         the running driver adopts it: executors, scaling, suspend
 restart      another driver goes on from the checkpoint: image, resources, batches, output, …
-checkpoint   stored state would not fit the query: refused, unless checkpoint.path or reset changed too
+checkpoint   stored state would not fit the query: refused, unless checkpoint.path or reset changed too. As long as
+             columns of a registry are not known it is the driver that finds out, as it starts: see admission
 """
 
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ class Change:
 def classify(old: Admitted | None, new: Admitted, pinned: Pinned | None) -> Change:
     """Return the class of a change and what has changed. Without `old` nothing runs yet."""
     same = pinned is not None and pinned.folder == new.folder
-    if pinned is not None and same and (reasons := tuple(compare(pinned.fingerprint, new.fingerprint))):
+    if pinned is not None and same and (reasons := differences(pinned, new)):
         return Change(Cost.CHECKPOINT, reasons, refused=True)
     if old is None:
         return Change(Cost.NOTHING)
@@ -52,6 +53,13 @@ def classify(old: Admitted | None, new: Admitted, pinned: Pinned | None) -> Chan
         max((cost(place) for place in changed), key=list(Cost).index, default=Cost.NOTHING),
         tuple(changed.values()),
     )
+
+
+def differences(pinned: Pinned, new: Admitted) -> tuple[str, ...]:
+    """Return why the state of a checkpoint cannot serve a document; nothing where only the driver can tell."""
+    if pinned.fingerprint is None or new.fingerprint is None:
+        return ()
+    return tuple(compare(pinned.fingerprint, new.fingerprint))
 
 
 def cost(place: str) -> Cost:

@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from joinlib.model.fingerprint import compare
 from joinlib.plan.unused import unused
 from joinop.admission import PROCESS, Admitted, Pinned, document, judged, pinned, question
+from joinop.classify import differences
 from joinop.confined import Confined
 from joinop.names import Object
 
@@ -26,6 +26,7 @@ _MOST = 6  # reasons, and as many notes: with more the API server cuts, at 4096 
 _CUT = "..."
 _FIX = "set it back, or begin a new checkpoint: change spec.checkpoint.path, or spec.checkpoint.reset"
 _CANNOT = f"the state of this job cannot follow the change, so what runs is kept; {_FIX}"
+_UNKNOWN = "columns from a registry are not known yet: the driver asks for them, and refuses a query that does not fit"
 _WOULD_NOT = f"no driver is known to have begun the state, and one that has begun it cannot follow the change; then {_FIX}"
 
 
@@ -40,7 +41,7 @@ def warnings_of(given: Object, before: Object) -> tuple[str, ...]:
             {
                 "given": document(given),
                 "before": document(before) if before else None,
-                "pinned": known and [known.folder, known.fingerprint],
+                "pinned": known and [known.folder, known.fingerprint, known.columns],
             }
         )
         return tuple(map(shortened, _confined(text) or ()))
@@ -64,7 +65,9 @@ def _forewarned(given: Object, before: Object | None, known: Pinned | None) -> I
     found = judged(question(given, known))
     if not isinstance(found, Admitted):
         return
-    if before is not None:
+    if found.plan is None:
+        yield _UNKNOWN
+    elif before is not None:
         yield from _of_the_state(found, given, before, known)
     yield from _few((f"spec.{note}" for note in unused(found.model.spec)), "validate FILE")
 
@@ -78,7 +81,7 @@ def _of_the_state(found: Admitted, given: Object, before: Object, known: Pinned 
         title, known = _WOULD_NOT, Pinned(was.folder, was.fingerprint)
         after = judged(question(given, known))
         found = after if isinstance(after, Admitted) else found
-    if reasons := compare(known.fingerprint, found.fingerprint):
+    if reasons := differences(known, found):
         yield title
         yield from _few(reasons, "plan --diff OLD NEW")
 

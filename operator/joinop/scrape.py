@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 STARTED = ("Running", "Stopping")
+_COLUMNS = ("values", "keys")  # of what
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,19 @@ class Scrape:
         for step in steps:
             value = value.get(step) if isinstance(value, dict) else None
         return value
+
+    @property
+    def columns(self) -> dict[str, dict[str, str]]:
+        """The columns that inputs have in a registry, as text; what has another shape is left out."""
+        found = self.body.get("columns")
+        if not isinstance(found, dict):
+            return {}
+        told = {name: {kind: self.text("columns", name, kind) for kind in _COLUMNS} for name in found}
+        return {
+            name: {kind: text for kind, text in kinds.items() if text}
+            for name, kinds in told.items()
+            if kinds["values"]
+        }
 
     def count(self, *steps: str) -> int | None:
         found = self.number(*steps)

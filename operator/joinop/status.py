@@ -433,18 +433,22 @@ def _executors(view: JobView) -> Object:
 def _checkpoint(view: JobView) -> Object | None:
     """Return the checkpoint, which is fixed once a driver has started on it.
 
-    Keys are not sorted: the order of columns counts.
+    Columns of a registry are those that the driver tells. Only with them can the document be planned, so then the
+    fingerprint follows. Its keys are not sorted: the order of columns counts.
     """
     known: Object | None = view.before.get("checkpoint")
-    started = view.ready or (view.report is not None and view.report.phase in STARTED)
-    if (
-        view.runs is None
-        or not started
-        or not view.current
-        or (known or {}).get("folder") == view.runs.folder
-    ):
+    runs, report = view.runs, view.report
+    working = report is not None and report.phase in STARTED
+    if runs is None or not (view.ready or working) or not view.current:
         return known
-    return {"folder": view.runs.folder, "fingerprint": json.dumps(view.runs.fingerprint)}
+    same = known if known is not None and known.get("folder") == runs.folder else {}
+    columns = {**same.get("columns", {}), **(report.columns if report is not None and working else {})}
+    fingerprint = same.get("fingerprint")
+    if fingerprint is None and runs.fingerprint is not None:
+        fingerprint = json.dumps(runs.fingerprint)
+    return _without_none(
+        {**same, "folder": runs.folder, "fingerprint": fingerprint, "columns": columns or None}
+    )
 
 
 def _driver(view: JobView) -> Object:

@@ -50,6 +50,7 @@ def registry_addresses(registry: Registry) -> Mapping[str, str]:
     registry.register("customers-value", {"type": "record", "name": "Customer", "fields": customer})
     registry.register("customers-key", {"type": "record", "name": "Key", "fields": customer[:1]})
     registry.register("shipments-value", _SHIPMENT)
+    registry.register("shipments-key", 'syntax = "proto3"; message Key { int64 order_id = 1; }')
     return {REGISTRY: registry.url}
 
 

@@ -22,6 +22,7 @@ from tests.kafka import test_avro
 from tests.kafka.broker import Broker
 from tests.kafka.registry import Registry
 from tests.kafka.test_avro import opened, rest
+from tests.kafka.test_avro_keys import changing
 from tests.spark.trial import Trial
 from tests.unit.source.protobuf.shapes import files
 
@@ -242,6 +243,38 @@ def test_a_registry_that_does_not_answer(broker: Broker, registry: Registry, tmp
     with pytest.raises(NotReady, match=r"registry http://127\.0\.0\.1:9: no answer"):
         rest(opened(spec(tmp_path, broker, "http://127.0.0.1:9", topic, **letters)))
     assert not (tmp_path / "letters").exists()
+
+
+KEY = 'syntax = "proto3"; package shop; message Key { int64 id = 1; string part = 2; }'
+RENAMED = KEY.replace("string part", "string area")
+
+
+def test_keys_as_columns(broker: Broker, registry: Registry, tmp_path: Path) -> None:
+    """Each by its own schema; the job goes on as it was begun, also with the registry gone."""
+    topic = broker.topic("protobuf_keys")
+    value, key = registry.register(f"{topic}-value", FIRST), registry.register(f"{topic}-key", KEY)
+    one = message(key, files(KEY), name="shop.Key", id=1, part="x")
+    broker.send(topic, [message(value, OLD, id=1), None], key=one)
+    broker.send(topic, [message(value, OLD, id=2)])
+
+    def read(url: str = registry.url) -> list[Any]:
+        file = spec(tmp_path, broker, url, topic, keyFormat="protobuf", metadata={"key": "k"})
+        return [(row["id"], row["k"]) for row in rest(opened(file))]
+
+    found = [(1, {"id": 1, "part": "x"}), (2, None)]
+    assert read() == found
+    renamed = registry.register(f"{topic}-key", RENAMED)
+    broker.send(
+        topic, [message(value, OLD, id=3)], key=message(renamed, files(RENAMED), name="shop.Key", area="y")
+    )
+    registry.register(f"{topic}-key", RENAMED.replace("}", "bool more = 3; }"))
+    assert read() == [*found, (3, {"id": 0, "part": "y"})]
+    assert read("http://127.0.0.1:9") == [*found, (3, {"id": 0, "part": "y"})]
+
+    with pytest.raises(
+        SpecError, match=r"schema of subject .*-key: shop.Key has no field 'customer'; its fields"
+    ):
+        opened(changing(spec(tmp_path, broker, registry.url, topic, keyFormat="protobuf"), "customer"))
 
 
 @pytest.mark.spark

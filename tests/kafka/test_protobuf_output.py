@@ -1,6 +1,7 @@
 """Results in Protobuf, by the schema that a run registers in a real registry; the official runtime reads them, and so does another job."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests import configs
 from tests.kafka.broker import Broker
 from tests.kafka.registry import Registry
 from tests.kafka.test_avro import opened, rest
+from tests.kafka.test_avro_keys import changing
 from tests.kafka.test_avro_output import SQL, newest, run_outer_join
 from tests.kafka.test_protobuf import spec
 from tests.spark.trial import Trial
@@ -81,19 +83,37 @@ def test_columns_that_come_and_go_where_readers_must_follow(registry: Registry) 
     assert numbers(registry, "proto-strict-value") == {"more": 3}
 
 
+def test_the_schema_of_keys(registry: Registry) -> None:
+    """A message of their columns, beside that of the values, which keeps its numbers; text has none."""
+    of = target(registry.url, "proto-keyed")
+    keyed = replace(of, key=("name", "id"), spec=of.spec.model_copy(update={"key_format": "protobuf"}))
+    found = registered(keyed, COLUMNS)
+    assert found == registered(keyed, COLUMNS)
+    assert found.key_schema_id != found.schema_id
+    assert newest(registry, "proto-keyed-key")["id"] == found.key_schema_id
+    assert type_of(registry, "proto-keyed-key").full_name == "proto_keyed_key"
+    assert numbers(registry, "proto-keyed-key") == {"name": 1, "id": 2}
+    registered(replace(keyed, key=("id",)), COLUMNS)
+    assert numbers(registry, "proto-keyed-key") == {"id": 2}
+    values = registered(of, COLUMNS)
+    assert (values.schema_id, values.key_schema_id, values.key_message) == (found.schema_id, -1, None)
+
+
 def test_a_registry_that_does_not_answer() -> None:
     with pytest.raises(NotReady, match=r"registry http://127\.0\.0\.1:9: no answer"):
         registered(target("http://127.0.0.1:9", "silent"), COLUMNS)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mode", ["append", "changelog", "upsert"])
+@pytest.mark.parametrize(
+    ("mode", "keys"), [("append", "text"), ("changelog", "text"), ("upsert", "text"), ("upsert", "protobuf")]
+)
 def test_results_of_a_job(
-    broker: Broker, registry: Registry, trial: Trial, mode: str, tmp_path: Path
+    broker: Broker, registry: Registry, trial: Trial, mode: str, keys: str, tmp_path: Path
 ) -> None:
     """An outer join in each mode: rows, changes, or the last message of a key, as DuckDB has them."""
-    topic = broker.topic(f"protobuf-{mode}", 2)
-    kafka = {"topic": topic, "format": "protobuf", "registry": {"url": registry.url}}
+    topic = broker.topic(f"protobuf-{mode}-{keys}", 2)
+    kafka = {"topic": topic, "format": "protobuf", "registry": {"url": registry.url}, "keyFormat": keys}
     run_outer_join(broker, trial, mode, kafka)
 
     runtime = GetMessageClass(type_of(registry, f"{topic}-value"))
@@ -112,6 +132,16 @@ def test_results_of_a_job(
         )
     if mode == "upsert":
         rows = Counter((r["k"], r["v"], r["w"]) for r in last.values())
+    if keys == "protobuf":
+        own = GetMessageClass(type_of(registry, f"{topic}-key"))
+        assert [row(own.FromString(key[len(head) :])) for key in last if key] == [
+            {"k": r["k"]} for r in last.values()
+        ]
+        given = changing(spec(tmp_path, broker, registry.url, topic, keyFormat=keys), "k")
+        read = Counter[tuple[Any, ...]]()
+        for one in rest(opened(given)):
+            read[one["k"]] += one["$weight"]
+        assert +read == Counter({r["k"]: 1 for r in last.values()}), "another job deletes by these keys"
     assert +rows == trial.expected(SQL)
     assert -rows == Counter()
     if mode == "append":

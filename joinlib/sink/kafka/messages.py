@@ -6,9 +6,10 @@
     arrow        a message is a frame: an Arrow IPC stream, cut until it fits
     debezium     a message is what happened to a row: {"before", "after", "op", "ts_ms", "source"}
 
-A key is the text of its column, or a JSON array of several columns; with keyFormat avro, a record of them. NULL in a
-single column means no key. In mode upsert a row of weight -1 has no value: it is a tombstone for its key. Debezium's
-keys are objects, and a tombstone follows the message of a row that went, so that a compacted topic forgets its key.
+A key is the text of its column, or a JSON array of several columns; with keyFormat avro or protobuf, a record or a
+message of them. NULL in a single column means no key. In mode upsert a row of weight -1 has no value: it is a tombstone
+for its key. Debezium's keys are objects, and a tombstone follows the message of a row that went, so that a compacted
+topic forgets its key.
 """
 
 import time
@@ -141,12 +142,15 @@ def _keys(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Payloads | None:
     if not key:
         return None
     columns = batch.select(list(key))
-    if target.spec.key_format == "avro":
-        rows = avro.rows(columns, _head(target.key_schema_id))
-        rows = pc.if_else(columns.column(0).is_valid(), rows, None) if len(key) == 1 else rows
-    else:
+    if target.spec.key_format == "text":
         rows = texts.texts(columns.column(0)) if len(key) == 1 else texts.json_arrays(columns)
-    return Payloads.of_column(rows)
+        return Payloads.of_column(rows)
+    head = _head(target.key_schema_id)
+    if target.key_message is not None:
+        rows = protobuf.rows(columns, head + b"\0", target.key_message)
+    else:
+        rows = avro.rows(columns, head)
+    return Payloads.of_column(pc.if_else(columns.column(0).is_valid(), rows, None) if len(key) == 1 else rows)
 
 
 def _streams(batch: pa.RecordBatch, target: KafkaSinkConfig) -> Iterator[bytes]:

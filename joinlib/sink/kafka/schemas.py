@@ -19,6 +19,8 @@ from joinlib.source.protobuf.schema import ProtoSchema
 from joinlib.spec.avro import record_name, schema_of
 from joinlib.spec.protobuf import RowField, RowMessage, inner_columns, message_of, schema_text
 
+_KEY = "_key"  # behind the name of the record or message of a topic's keys
+
 
 def registered(target: KafkaSinkConfig, schema: pa.Schema) -> KafkaSinkConfig:
     """Return the target with the ids of its schemas, if messages have some: registered, unless they were before.
@@ -29,17 +31,31 @@ def registered(target: KafkaSinkConfig, schema: pa.Schema) -> KafkaSinkConfig:
     """
     if (registry := target.spec.registry) is None:
         return target
-    subject = registry.subject_of(target.topic)
+    subject, of_keys = registry.subject_of(target.topic), registry.key_subject_of(target.topic)
     if target.spec.format == "protobuf":
-        message = message_of(schema, _known_message(target, subject, schema))
-        text = schema_text(schema, message)
-        return replace(target, schema_id=_registered(target, subject, "PROTOBUF", text), message=message)
-    values = _registered_record(target, subject, schema, "")
-    if target.spec.key_format != "avro":
-        return replace(target, schema_id=values)
-    columns = pa.schema([schema.field(name) for name in target.key])
-    keys = _registered_record(target, registry.key_subject_of(target.topic), columns, "_key")
-    return replace(target, schema_id=values, key_schema_id=keys)
+        id, message = _registered_message(target, subject, schema, "")
+        found = replace(target, schema_id=id, message=message)
+        if target.spec.key_format == "text":
+            return found
+        id, message = _registered_message(target, of_keys, _key_columns(target, schema), _KEY)
+        return replace(found, key_schema_id=id, key_message=message)
+    found = replace(target, schema_id=_registered_record(target, subject, schema, ""))
+    if target.spec.key_format == "text":
+        return found
+    keys = _registered_record(target, of_keys, _key_columns(target, schema), _KEY)
+    return replace(found, key_schema_id=keys)
+
+
+def _key_columns(target: KafkaSinkConfig, schema: pa.Schema) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in target.key])
+
+
+def _registered_message(
+    target: KafkaSinkConfig, subject: str, columns: pa.Schema, suffix: str
+) -> tuple[int, RowMessage]:
+    """Return the id of the schema of columns in Protobuf, and the type of their messages. `suffix`: as of records."""
+    message = message_of(columns, _known_message(target, subject, columns, suffix))
+    return _registered(target, subject, "PROTOBUF", schema_text(columns, message)), message
 
 
 def _registered_record(target: KafkaSinkConfig, subject: str, columns: pa.Schema, suffix: str) -> int:
@@ -53,7 +69,7 @@ def _registered_record(target: KafkaSinkConfig, subject: str, columns: pa.Schema
     )
 
 
-def _known_message(target: KafkaSinkConfig, subject: str, columns: pa.Schema) -> RowMessage:
+def _known_message(target: KafkaSinkConfig, subject: str, columns: pa.Schema, suffix: str) -> RowMessage:
     """Return what the subject's newest schema has of the columns; a name alone if it has none.
 
     A schema that cannot be read stops the job: without its numbers, fields would get those of others.
@@ -61,7 +77,7 @@ def _known_message(target: KafkaSinkConfig, subject: str, columns: pa.Schema) ->
     try:
         found = _client(target, "PROTOBUF").newest(subject)
     except Unknown:  # none yet, or it is no schema of Protobuf, which the registry says next
-        return RowMessage(record_name(target.topic))
+        return RowMessage(record_name(target.topic) + suffix)
     try:
         first = ProtoSchema(compiled_files([ProtoFile(one.name, one.text) for one in found])).at([0])
     except InputError as error:

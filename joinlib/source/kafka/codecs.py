@@ -21,6 +21,7 @@ from joinlib.source.kafka.registry import Registered
 from joinlib.source.protobuf import program as protobuf
 from joinlib.source.protobuf import types as protobuf_types
 from joinlib.source.protobuf.columns import ProtobufRows
+from joinlib.source.protobuf.keys import keys_of
 from joinlib.source.protobuf.protoc import ProtoFile, compiled_files
 from joinlib.source.protobuf.schema import ProtoSchema
 from joinlib.spec.inputs import KafkaTopics
@@ -139,10 +140,37 @@ class ProtobufCodec:
         protobuf.tables(known, want, known)
 
 
+@dataclass(frozen=True)
+class ProtobufKeyCodec(ProtobufCodec):
+    """Keys in Protobuf, of the first type of the reader's schema."""
+
+    message: str | None = None
+
+    def columns(self, texts: Sequence[str]) -> pa.Schema:
+        """Return a column that the whole of a key fits."""
+        return pa.schema([pa.field("key", pa.struct(list(super().columns(texts))), nullable=False)])
+
+    def rows(
+        self, texts: Sequence[str], head: bytes, want: pa.Schema, reader: Sequence[str]
+    ) -> MessageReader:
+        return keys_of(
+            ProtoSchema(texts[-1]).at(_indexes(head)[0]), want, ProtoSchema(reader[-1]).named(None)
+        )
+
+    def check(self, reader: Sequence[str], want: pa.Schema) -> None:
+        known = ProtoSchema(reader[-1]).named(None)
+        keys_of(known, want, known)
+
+
 def codec_of(kafka: KafkaTopics) -> Codec:
     """Return the format of topics that have a registry."""
     assert kafka.registry is not None
     return AvroCodec() if kafka.format == "avro" else ProtobufCodec(kafka.registry.message)
+
+
+def key_codec_of(kafka: KafkaTopics) -> Codec | None:
+    """Return the format of keys whose schemas are in a registry; None if they are text."""
+    return {"text": None, "avro": AvroKeyCodec(), "protobuf": ProtobufKeyCodec()}[kafka.key_format]
 
 
 def _indexes(value: bytes) -> tuple[list[int], int]:

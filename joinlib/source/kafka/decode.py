@@ -175,12 +175,14 @@ class Decoder:
     def _keys(self) -> FramedKeys | None:
         """The reader of keys whose schemas are in a registry, if these are some."""
         spec, schemas = self.config.spec, self.config.schemas
-        if spec.registry is None or spec.key_format != "avro":
+        if spec.registry is None or spec.key_format == "text":
             return None
-        from joinlib.source.kafka.codecs import AvroKeyCodec
+        from joinlib.source.kafka.codecs import key_codec_of
         from joinlib.source.kafka.framed import Framed
 
-        return FramedKeys(Framed(spec.registry, AvroKeyCodec(), schemas, reader_of(self.schema, KEYS)))
+        codec = key_codec_of(spec)
+        assert codec is not None
+        return FramedKeys(Framed(spec.registry, codec, schemas, reader_of(self.schema, KEYS)))
 
     @cached_property
     def _columns(self) -> list[str]:

@@ -5,7 +5,7 @@
     7                         the plain text of a single column
 
 The last two are what `output.kafka.key` writes. A single column of text is taken as it is, unless the key is an
-object that has the column. Keys in Avro are read by their schemas, whatever columns are wanted of them.
+object that has the column. Keys in Avro and Protobuf are read by their schemas, whatever columns are wanted of them.
 """
 
 import json

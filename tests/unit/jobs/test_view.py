@@ -66,6 +66,7 @@ def test_status_of_a_driver_that_waits() -> None:
         "probeOrders": {},
         "routeSkew": {},
         "configHash": None,
+        "columns": {},
     }
 
 

@@ -134,6 +134,26 @@ def test_values_in_protobuf() -> None:
     assert found == [(b"1", b"\0\0\0\1\2\0\x08\1\x10\5"), (b"2", None)]
 
 
+def test_keys_in_protobuf() -> None:
+    """Behind the id of their own schema; a NULL in several is a field that is unset, and alone it is no key."""
+    batch = pa.record_batch({"s": ["a", None], "n": [1, 2]})
+    registry = {"url": "http://r"}
+
+    def keys(*key: str) -> list[bytes | None]:
+        columns = pa.schema([batch.schema.field(name) for name in key])
+        target = replace(
+            results("kafka:9092", "t", key=key, format="protobuf", key_format="protobuf", registry=registry),
+            schema_id=7,
+            key_schema_id=258,
+            message=message_of(batch.schema, RowMessage("t")),
+            key_message=message_of(columns, RowMessage("t_key")),
+        )
+        return [k for k, _ in written(batch, target)]
+
+    assert keys("s") == [b"\0\0\0\1\2\0\x0a\1a", None]
+    assert keys("n", "s") == [b"\0\0\0\1\2\0\x08\1\x12\1a", b"\0\0\0\1\2\0\x08\2"]
+
+
 @pytest.mark.parametrize(("format", "value"), [("json", b'{"k":1,"n":5}'), ("csv", b"1,5")])
 def test_a_row_that_went_is_a_tombstone(format: Any, value: bytes) -> None:
     """Its key without a value; the weight itself is in no message."""

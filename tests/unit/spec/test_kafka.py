@@ -49,7 +49,7 @@ def parsed(schema: str = "k BIGINT, key STRING, at TIMESTAMP", **kafka: Any) -> 
         ({"format": "protobuf", "registry": {"url": "http://r:8081", "message": "a b"}}, "registry.message: "),
         ({"keyFormat": "avro"}, "keyFormat: is avro, but format is json; correct one of them"),
         ({"format": "avro", "registry": {"url": "http://r:8081", "keySubject": "k"}},
-         "registry.keySubject: is for keyFormat: avro; write both or none"),
+         "registry.keySubject: is for keyFormat: avro or protobuf; write both or none"),
         ({"csv": {"delimiter": ";", "header": False}}, "csv: is for format csv, but format is json"),
         ({"format": "csv", "csv": {"header": True}}, "csv.header: is true, but messages have no header"),
         ({"onBadMessage": "deadLetter"}, "deadLetters: belongs to onBadMessage: deadLetter"),

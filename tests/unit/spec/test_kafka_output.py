@@ -51,7 +51,7 @@ spec:
         ),
         (
             {"format": "avro", "registry": {**REGISTRY, "keySubject": "k"}},
-            "registry.keySubject: is for keyFormat: avro; write both or none",
+            "registry.keySubject: is for keyFormat: avro or protobuf; write both or none",
         ),
     ],
 )

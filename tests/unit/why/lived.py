@@ -1,6 +1,6 @@
 """A job that has run in this process and left its checkpoint, with the logs that Spark would have written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ ORDERS = "order_id BIGINT, customer BIGINT, amount BIGINT, at TIMESTAMP"
 PAYMENTS = "order_id BIGINT, paid BIGINT, at TIMESTAMP"
 CUSTOMERS = "id BIGINT, region BIGINT, name STRING"
 REGIONS = "id BIGINT, label STRING"
+PLAIN = Course()
 SCHEMAS = {"orders": ORDERS, "payments": PAYMENTS, "customers": CUSTOMERS, "regions": REGIONS}
 
 
@@ -51,7 +52,16 @@ def document(
 
 def lived(job: StreamJoin, folder: Path, batches: int | None = None) -> None:
     """Run a job without closing its inputs, so many batches of it; one more has begun if there is one."""
-    run = Product(job, Tuning(), Course())
+    for number in living(job, folder):
+        if number + 1 == batches:
+            break
+
+
+def living(
+    job: StreamJoin, folder: Path, course: Course = PLAIN, tuning: Tuning | None = None
+) -> Iterator[int]:
+    """Run a job without closing its inputs; give the number of each batch once it is done."""
+    run = _Open(job, tuning or Tuning(), course)
     run.composer.bounded = False
     identify(folder / "ck", "lived", run.plan.pipeline)
     log = folder / "ck" / "spark"
@@ -61,5 +71,12 @@ def lived(job: StreamJoin, folder: Path, batches: int | None = None) -> None:
         end = orjson.dumps(run.offset).decode()
         (log / "offsets" / str(number)).write_text(f"v1\n{{}}\n{end}")
         (log / "commits" / str(number)).write_text("v1\n{}")
-        if number + 1 == batches:
-            break
+        yield number
+
+
+class _Open(Product):
+    """A run whose inputs may grow, also when its processes are new."""
+
+    def renew(self) -> None:
+        super().renew()
+        self.composer.bounded = False

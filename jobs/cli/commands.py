@@ -320,7 +320,7 @@ def state(
         ),
     ] = None,
 ) -> None:
-    """Query the rows that a checkpoint stores, while the job runs."""
+    """Query what a checkpoint stores, while the job runs: rows of joins and window functions, groups as they stand."""
     from rich.console import Console
 
     from jobs.cli.state import state, stored

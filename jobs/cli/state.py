@@ -1,6 +1,6 @@
 """`streamjoin state`: SQL over what a checkpoint stores, while the job runs.
 
-    segments of the last batch that is done ─► Parquet in a temporary folder ─► a query, in this process ─► a table
+    segments of the last batch that is done ─► rows, groups ─► Parquet in a temporary folder ─► a query, in this process
 
 Spark is not started, and nothing of the run is written. Without a query it lists what there is.
 """
@@ -21,9 +21,7 @@ from joinlib.checkpoint import batches
 from joinlib.checkpoint.planned import in_units, plan_of
 from joinlib.compiled import compiled
 from joinlib.errors import SpecError, StateError
-from joinlib.expr.types import name as type_name
 from joinlib.inprocess import InProcess
-from joinlib.model.bounds import signed
 from joinlib.spec import ddl
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.nearest import hint
@@ -43,15 +41,15 @@ def stored(document: StreamJoin) -> list[StateTable]:
     """Return the tables that the state of a job has.
 
     Raises:
-        SpecError: There is no state, or none that is rows of inputs.
+        SpecError: There is no state.
     """
     pipeline = plan_of(document)
     check_known(document.spec.checkpoint.folder, pipeline)
     if known := tables(pipeline):
         return known
     raise SpecError(
-        "the query stores groups, or rows for window functions and as-of joins, which are not shown, and no"
-        " rows of inputs that are joined by keys; `streamjoin why` and `whynot` read the inputs again"
+        "the query has no state: it takes each row by itself, and stores none; `streamjoin why` and `whynot` read"
+        " the inputs again"
     )
 
 
@@ -96,10 +94,8 @@ def _listed(known: Sequence[StateTable], states: Path, batch: int) -> Iterator[s
     yield f"state after batch {batch}"
     for one in known:
         count = sum(part.num_rows for part in rows(states, batch, one))
-        columns = ", ".join(f"{field.name} {type_name(field.type)}" for field in one.schema)
-        kept = signed(one.side.hold_us) + (" of event time" if one.side.hold_us is not None else "")
-        yield f"{one.name}: {words.rows(count)} of stage {one.stage}, kept {kept}"
-        yield f"  {columns}"
+        yield f"{one.name}: {words.rows(count)} of stage {one.stage}, kept {one.store.kept}"
+        yield f"  {ddl.to_ddl(one.schema)}"
 
 
 # --- questions ----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ what has come out is, after each batch, the query over the sum of what has come 
                partials -> fewer partials
     members    the values of a group -> aggregates
     statistics those that are computed one group at a time
+    found      the aggregates that bags give
     finish     partials, and what the bags give -> the rows of the result, or its changes
     groups     the partials and bags of a unit's groups, as segments
     unit       one batch of one unit of groups

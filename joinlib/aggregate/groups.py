@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from joinlib.aggregate import bag as bags
 from joinlib.aggregate.partial import living, merge, schema
 from joinlib.arrays import U64
-from joinlib.model.bags import Bag
+from joinlib.model.bags import Bag, bags_of
 from joinlib.model.grouping import Grouping, Release
 from joinlib.model.inputs import HASH
 from joinlib.model.time import ALWAYS, NEVER
@@ -60,6 +60,11 @@ def of_bag(grouping: Grouping, number: int, bag: Bag) -> Family:
         lambda rows: rows,
         grouping.release,
     )
+
+
+def families(grouping: Grouping) -> tuple[Family, ...]:
+    """Return what is kept of groups: partials, and bags in their order."""
+    return of_partials(grouping), *(of_bag(grouping, at, bag) for at, bag in enumerate(bags_of(grouping), 1))
 
 
 @dataclass
@@ -146,6 +151,12 @@ class Groups:
     def _times(self, rows: pa.RecordBatch) -> pa.Array:
         assert self.family.release is not None
         return number(rows.column(self.family.release.key))
+
+
+def opened(folder: Path, kept: Sequence[Family], manifest: Manifest) -> list[Groups]:
+    """Return what a unit has stored of these families, which are numbered as its sides. Nothing is read."""
+    sides = dict(enumerate(manifest.sides))
+    return [Groups(folder, own, sides.get(at, SideManifest()).segments) for at, own in enumerate(kept)]
 
 
 def lowest_key(release: Release | None, watermark: int) -> int:

@@ -24,14 +24,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joinlib.aggregate import bag as bags
-from joinlib.aggregate.extremes import ends
-from joinlib.aggregate.finish import Found, Then, changes, existing, finished
-from joinlib.aggregate.groups import Groups, committed, lowest_key, number, of_bag, of_partials, with_hashes
+from joinlib.aggregate.finish import Then, changes, existing, finished
+from joinlib.aggregate.found import found
+from joinlib.aggregate.groups import committed, families, lowest_key, number, opened
 from joinlib.aggregate.keys import hashes
-from joinlib.aggregate.members import END, Members, computed, decoded, members
+from joinlib.aggregate.members import decoded
 from joinlib.aggregate.partial import ROWS, merge, nothing, of_distinct
 from joinlib.errors import InputError
-from joinlib.model.bags import Bag, bag_of, bags_of
+from joinlib.model.bags import Bag, bags_of
 from joinlib.model.grouping import Grouping
 from joinlib.model.inputs import HASH, WEIGHT
 from joinlib.model.stage import GroupStage
@@ -39,7 +39,7 @@ from joinlib.model.time import ALWAYS, NEVER
 from joinlib.model.tuning import Tuning
 from joinlib.model.watermark import Tick, advance
 from joinlib.route import content
-from joinlib.state.manifest import Manifest, SideManifest
+from joinlib.state.manifest import Manifest
 from joinlib.state.unit import sweep
 
 # The unit that made it; 0 for partials, or the number of a bag from 1 on; the rows.
@@ -62,13 +62,8 @@ class GroupUnit:
         self.deleted = self.unknown = (0,) * len(stage.inputs)  # deletions are counted in the groups
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder, manifest)
-        sides = dict(enumerate(manifest.sides))
-        kept = [sides.get(at, SideManifest()).segments for at in range(1 + len(bags_of(grouping)))]
-        self.groups = Groups(folder, of_partials(grouping), kept[0])
-        self.bags = {
-            bag: Groups(folder, of_bag(grouping, at, bag), kept[at])
-            for at, bag in enumerate(bags_of(grouping), 1)
-        }
+        self.groups, *stored = opened(folder, families(grouping), manifest)
+        self.bags = dict(zip(bags_of(grouping), stored, strict=True))
 
     def run(self, batch: int, blocks: Sequence[Block], ticks: Sequence[Tick]) -> Iterator[pa.RecordBatch]:
         """Yield the result rows of the batch and write the new state."""
@@ -171,34 +166,7 @@ class GroupUnit:
         """Remove the groups below the bound, and return their rows."""
         due = self.groups.release(bound)
         rows = {bag: [stored.release(bound)] for bag, stored in self.bags.items()}
-        return finished(due, self.grouping, self._found(due, rows))
-
-    def _found(self, groups: pa.RecordBatch, parts: Mapping[Bag, Sequence[pa.RecordBatch]]) -> Found:
-        """Compute what is computed from bags, for each of these groups.
-
-        parts: of each bag, sorted parts of which it is the sum; they may hold other groups too.
-        """
-        of: dict[tuple[Bag, str], Members] = {}
-        found = {}
-        for call in self.grouping.asked:
-            bag = bag_of(call, self.grouping.changes)
-            if bag is None:
-                continue
-            part = END.get(call.function, "all")  # what must be read of it
-            if (bag, part) not in of:
-                of[bag, part] = self._members(groups, parts[bag], bag, part)
-            found[call.name] = computed(call, of[bag, part])
-        return found
-
-    def _members(
-        self, groups: pa.RecordBatch, parts: Sequence[pa.RecordBatch], bag: Bag, part: str
-    ) -> Members:
-        if part == "all":
-            hashes = np.unique(groups.column(HASH).to_numpy())
-            rows = bags.merged([with_hashes(p, hashes) for p in parts], self.grouping, bag)
-        else:
-            rows = ends(parts, groups, self.grouping, bag, last=part == "last")
-        return members(rows, groups, self.grouping, bag)
+        return finished(due, self.grouping, found(self.grouping, due, rows))
 
     def _changed(
         self, part: pa.RecordBatch, more: Mapping[Bag, pa.RecordBatch], first: bool
@@ -220,8 +188,8 @@ class GroupUnit:
         old = {bag: self.bags[bag].parts() for bag in more}
         new = {bag: [*old[bag], rows] for bag, rows in more.items()}
         self._add(part, more)
-        before = Then(was, self._found(was, old), known)
-        return changes(before, Then(now, self._found(now, new), exists), self.grouping)
+        before = Then(was, found(self.grouping, was, old), known)
+        return changes(before, Then(now, found(self.grouping, now, new), exists), self.grouping)
 
 
 def _check_counts(partials: pa.RecordBatch) -> None:

@@ -60,7 +60,7 @@ class Settling:
         parts = partitions(pa.concat_batches([rows.select(keys), sums.select(keys)]), self.over)
         parts, owners = parts[: rows.num_rows], parts[rows.num_rows :]
         found = computed(
-            self.over, rows, layouts_of(self.over, rows, parts), fresh, _begin(sums, owners, parts)
+            self.over, rows, layouts_of(self.over, rows, parts), fresh, begin(sums, owners, parts)
         )
         if limit != ALWAYS:
             near = rows.filter(pa.array(_needed(found, self.over, limit)))
@@ -96,7 +96,7 @@ def growing(found: Computed, call: OverCall, limit: int) -> Mask:
     return grows[of][layout.at[found.layout.rows]]
 
 
-def _begin(sums: pa.RecordBatch, owners: I64, parts: I64) -> Mapping[str, pa.Array]:
+def begin(sums: pa.RecordBatch, owners: I64, parts: I64) -> Mapping[str, pa.Array]:
     """Return what each partition has been counted and summed to; zeros for new ones."""
     count = int(parts.max(initial=-1)) + 1
     at = np.full(max(count, int(owners.max(initial=-1)) + 1), sums.num_rows)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.aggregate.groups import Groups, committed
+from joinlib.aggregate.groups import committed, opened
 from joinlib.aggregate.keys import differ
 from joinlib.arrays import I64
 from joinlib.model.inputs import InputPlan, KeepLate
@@ -31,7 +31,7 @@ from joinlib.over.present import passed
 from joinlib.over.settled import Settling, bound
 from joinlib.over.top import top
 from joinlib.route.content import weighted, weights
-from joinlib.state.manifest import Manifest, SideManifest
+from joinlib.state.manifest import Manifest
 from joinlib.state.run import time_values
 from joinlib.state.unit import sweep
 
@@ -63,11 +63,7 @@ class OverUnit:
         )  # deletions by input; none is left out
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder, manifest)
-        sides = dict(enumerate(manifest.sides))
-        self.stored = [
-            Groups(folder, family, sides.get(at, SideManifest()).segments)
-            for at, family in enumerate(families(over))
-        ]
+        self.stored = opened(folder, families(over), manifest)
 
     def run(self, batch: int, blocks: Sequence[OverBlock], ticks: Sequence[Tick]) -> Iterator[pa.RecordBatch]:
         """Yield the result rows of the batch and write the new state."""

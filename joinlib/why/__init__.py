@@ -13,7 +13,8 @@
     trace       follows rows through the stages
     answer      the two questions
     verdict     what became of a row
-    kept        the rows of a state
+    kept        what a state holds, as tables: `stored` says what a table is, `kept_sides` are rows of joins,
+                `kept_groups` groups, `kept_over` rows of window functions and of as-of joins
 
 Law: a verdict is what the engine does by the same plan, logs and manifests. Nothing is written and no lock is
 taken, so a job may run meanwhile. Cost: one pass over an input for each time that it is asked, and the rows

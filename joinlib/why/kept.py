@@ -1,9 +1,15 @@
-"""The state of a checkpoint as tables: each stored input of each join, as it was after the last batch that is done.
+"""The state of a checkpoint as tables, as it was after the last batch that is done.
+
+    rows of a join            each stored input of each join (`kept_sides`)
+    groups                    a row for each, with its aggregates as they stand (`kept_groups`)
+    rows of window functions  those that are stored, of as-of joins those of each side; what partitions have been
+                              counted and summed to (`kept_over`)
 
     manifests of the batch ─► segments of each unit ─► rows, without those that were deleted or have expired
 
 Read as files: no index is opened and nothing is written. Segments that a later batch retires stay for some
-batches, so a job may run meanwhile. Cost: a pass over the segments of the tables that are asked for.
+batches, so a job may run meanwhile. Cost: a pass over the segments of the tables that are asked for; the groups and
+the window functions' rows of one unit are in memory at a time.
 """
 
 from collections.abc import Iterator
@@ -13,56 +19,51 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from joinlib.model.inputs import HASH
-from joinlib.model.joins import Leaf
-from joinlib.model.operator import Operator
-from joinlib.model.side import SideConfig
-from joinlib.model.stage import AnyStage, PathStage, Pipeline, Stage
+from joinlib.model.stage import AnyStage, GroupStage, OverStage, Pipeline
+from joinlib.plan.explain.words import spoken
 from joinlib.state import manifests
 from joinlib.state.location import state_folder, unit_folder
 from joinlib.state.manifest import decode
-from joinlib.state.stored import Flags, Mask, matched, needed, stored
+from joinlib.why.kept_groups import kept_groups
+from joinlib.why.kept_over import kept_over
+from joinlib.why.kept_sides import kept_sides
+from joinlib.why.stored import NamedStore, Store, names, readable
 
-UNIT, MATCH = "unit", "matched"  # columns that are added where no column is called so
+UNIT = "unit"  # a column that is added where no column is called so
 
 
 @dataclass(frozen=True)
 class StateTable:
-    """The rows that one side stores."""
+    """The rows that one store of a stage has, over all units."""
 
     name: str
-    source: str  # the input of the spec; empty for rows that were joined before
+    source: str  # the input of the spec; empty for rows that were made before
     stage: int
-    side: SideConfig
+    store: Store
 
     @property
-    def columns(self) -> dict[str, str]:
-        """The stored columns by their names in the table: bare where that is unique."""
-        names = [name for name in self.side.schema.names if name != HASH]
-        bare = [name.partition(".")[2].lstrip("$") or name for name in names]
-        whole = (name.replace(".", "_").replace("$", "") for name in names)
-        return {b if bare.count(b) == 1 else w: name for b, w, name in zip(bare, whole, names, strict=True)}
+    def tells_unit(self) -> bool:
+        """Whether there is a column that says where a row lies."""
+        return UNIT not in map(str.lower, self.store.schema.names)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the table."""
-        fields = [self.side.schema.field(name).with_name(own) for own, name in self.columns.items()]
-        more = [(UNIT, pa.int32()), *([(MATCH, pa.bool_())] if self.side.marked else [])]
-        return pa.schema([*fields, *(pa.field(n, kind) for n, kind in more if n not in self.columns)])
+        fields = [field.with_type(readable(field.type)) for field in self.store.schema]
+        return pa.schema([*fields, *([(UNIT, pa.int32())] if self.tells_unit else [])])
 
 
 def tables(pipeline: Pipeline) -> list[StateTable]:
-    """Return the tables of a query's state; groups and window functions have none."""
-    found: list[StateTable] = []
-    for number, stage in enumerate(pipeline.stages):
-        for side, name, source in _sides(stage):
-            taken = [table.name for table in found]
-            same = sum(
-                one == name or (one.startswith(f"{name}_") and one[len(name) + 1 :].isdigit())
-                for one in taken
-            )
-            found.append(StateTable(f"{name}_{same + 1}" if same else name, source, number, side))
-    return found
+    """Return the tables of a query's state; none if it stores nothing."""
+    told = spoken(pipeline).stages
+    found = [
+        (number, one) for number, stage in enumerate(pipeline.stages) for one in _stores(stage, told[number])
+    ]
+    called = names([(one.name, one.name) for _, one in found])
+    return [
+        StateTable(name, one.source, number, one.store)
+        for name, (number, one) in zip(called, found, strict=True)
+    ]
 
 
 def rows(states: Path, batch: int, table: StateTable) -> Iterator[pa.RecordBatch]:
@@ -71,42 +72,26 @@ def rows(states: Path, batch: int, table: StateTable) -> Iterator[pa.RecordBatch
     Raises:
         StateError: A manifest or a segment is missing or damaged.
     """
-    mapped = []  # all at first, since the job may run
+    kinds, mapped = table.schema.types, []  # all are mapped at first, since the job may run
     for unit, saved in sorted(manifests.everything(states, batch, table.stage).items()):
         folder = unit_folder(state_folder(states, table.stage), unit)
-        manifest = decode(saved)
-        parts = stored(folder, manifest.sides[table.side.number], table.side)
-        mapped.append((unit, manifest.watermark, parts))
-    for unit, watermark, parts in mapped:
-        for part, flags in parts:
-            yield _shown(table, unit, part, flags, needed(part, flags, table.side, watermark))
+        mapped.append((unit, table.store.mapped(folder, decode(saved))))
+    for unit, parts in mapped:
+        for part in parts:
+            more = [pa.array(np.full(part.num_rows, unit, np.int32))] if table.tells_unit else []
+            yield pa.record_batch(
+                [column.cast(kind) for column, kind in zip([*part.columns, *more], kinds, strict=True)],
+                table.schema,
+            )
 
 
-def _sides(stage: AnyStage) -> Iterator[tuple[SideConfig, str, str]]:
-    """Yield the sides of a stage, each with the name of what it stores, and its input of the spec."""
-    if isinstance(stage, Stage) and isinstance(stage.root, Operator):
-        for operator in stage.root.operators():
-            for side, child in zip(operator.sides, operator.children, strict=True):
-                if side.of is None:
-                    yield side, *_named(stage, child)
-    if isinstance(stage, PathStage):
-        for side, plan in zip(stage.sides, stage.inputs, strict=False):
-            yield side, plan.source, plan.source
-
-
-def _named(stage: Stage, child: Operator | Leaf) -> tuple[str, str]:
-    if isinstance(child, Operator):
-        return "_".join(_named(stage, one)[0] for one in child.children), ""
-    plan = stage.inputs[child.input]
-    return (plan.source, plan.source) if plan.upstream is None else (f"stage{plan.upstream}", "")
-
-
-def _shown(table: StateTable, unit: int, batch: pa.RecordBatch, flags: Flags, alive: Mask) -> pa.RecordBatch:
-    """Return the rows that live, in the columns of the table."""
-    kept, own = batch.filter(pa.array(alive)), flags[alive]
-    more = {UNIT: pa.array(np.full(len(own), unit, np.int32)), MATCH: pa.array(matched(own))}
-    columns = [
-        kept.column(table.columns[field.name]) if field.name in table.columns else more[field.name]
-        for field in table.schema
-    ]
-    return pa.record_batch(columns, schema=table.schema)
+def _stores(stage: AnyStage, told: AnyStage) -> Iterator[NamedStore]:
+    """Yield what a stage stores. told: the stage in the words of the text."""
+    if isinstance(stage, GroupStage):
+        assert isinstance(told, GroupStage)
+        yield kept_groups(stage, told)
+    elif isinstance(stage, OverStage):
+        assert isinstance(told, OverStage)
+        yield from kept_over(stage, told)
+    else:
+        yield from kept_sides(stage)

@@ -17,7 +17,7 @@ ENDLESS = (
     "the windows never end, as rows of any time may still come: make their time an eventTime, and bound the event"
     " times of joins in ON"
 )
-_WINDOWS = re.compile(r"\(*(?:TUMBLE|HOP|CUMULATE)\(")
+WINDOWS = re.compile(r"\(*(?:TUMBLE|HOP|CUMULATE)\(")
 
 
 def grouped(plan: Pipeline, stage: GroupStage, reader: str) -> str:
@@ -82,7 +82,7 @@ def cautions(plan: Pipeline, grouping: Grouping) -> Iterator[str]:
 
 def of_windows(grouping: Grouping) -> bool:
     """Return whether rows are grouped by windows of a time."""
-    return any(_WINDOWS.match(key.sql) for key in grouping.keys)
+    return any(WINDOWS.match(key.sql) for key in grouping.keys)
 
 
 def _moment(grouping: Grouping) -> str:

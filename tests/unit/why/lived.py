@@ -1,6 +1,6 @@
 """A job that has run in this process and left its checkpoint, with the logs that Spark would have written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ ORDERS = "order_id BIGINT, customer BIGINT, amount BIGINT, at TIMESTAMP"
 PAYMENTS = "order_id BIGINT, paid BIGINT, at TIMESTAMP"
 CUSTOMERS = "id BIGINT, region BIGINT, name STRING"
 REGIONS = "id BIGINT, label STRING"
+PLAIN = Course()
 SCHEMAS = {"orders": ORDERS, "payments": PAYMENTS, "customers": CUSTOMERS, "regions": REGIONS}
 
 
@@ -52,8 +53,20 @@ def document(
 
 
 def lived(job: StreamJoin, folder: Path, last: int | None = None) -> None:
-    """Run a job without closing its inputs, up to batch `last`; logs and timeline are as the driver leaves them."""
-    run = Product(job, Tuning(), Course())
+    """Run a job without closing its inputs, up to batch `last`."""
+    for number in living(job, folder):
+        if number == last:
+            break
+
+
+def living(
+    job: StreamJoin, folder: Path, course: Course = PLAIN, tuning: Tuning | None = None
+) -> Iterator[int]:
+    """Run a job without closing its inputs; give the number of each batch once it is done.
+
+    Logs and timeline are as the driver leaves them.
+    """
+    run = _Open(job, tuning or Tuning(), course)
     run.composer.bounded = False
     identify(folder / "ck", "lived", run.plan.pipeline)
     log, keeper = folder / "ck" / "spark", TimelineKeeper(folder / "ck", len(run.plan.pipeline.stateful))
@@ -63,5 +76,12 @@ def lived(job: StreamJoin, folder: Path, last: int | None = None) -> None:
         if timeline.due(number, run.tuning.retain_batches):
             keeper.keep(before=number)
         batches.finish(log, number, synced=False)
-        if number == last:
-            break
+        yield number
+
+
+class _Open(Product):
+    """A run whose inputs may grow, also when its processes are new."""
+
+    def renew(self) -> None:
+        super().renew()
+        self.composer.bounded = False

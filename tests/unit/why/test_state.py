@@ -1,17 +1,15 @@
 """What is stored, asked in SQL: the rows that are there, as an engine that knows nothing of segments would count them."""
 
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from jobs.cli.state import _steady, state, stored
+from jobs.cli.state import _steady
 from joinlib.errors import SpecError, StateError
-from joinlib.spec.model import StreamJoin
 from tests.laws.product import own_folder
 from tests.unit.why import lived as lives
+from tests.unit.why.kept import asked
 from tests.unit.why.lived import document, lived
 from tests.unit.why.test_answers import everything
 from tests.unit.why.test_whynot import CHAIN, INNER, LATER, LEFT, ONE, SOON, also, order, payment
@@ -21,13 +19,6 @@ from tests.unit.why.test_whynot import CHAIN, INNER, LATER, LEFT, ONE, SOON, als
 def folder() -> Iterator[Path]:
     with own_folder() as own:
         yield own
-
-
-def asked(job: StreamJoin, sql: str | None) -> list[list[str]]:
-    """The words of each line that is printed."""
-    out = StringIO()
-    state(job, stored(job), sql, Console(file=out, width=160))
-    return [line.split() for line in out.getvalue().splitlines() if line.strip("- ─")]
 
 
 def test_rows_and_groups(folder: Path) -> None:

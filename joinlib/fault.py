@@ -29,6 +29,7 @@ point costs one comparison.
                                     gone; the new ones count
     collected, staged, published    driver: tasks are done; files gathered; batch visible but not committed
     published_directly              driver: a batch without Spark is visible but not committed
+    switching, switched             `streamjoin switch`: the new spec is written aside; it is the job's (number: its last batch)
     taken                           driver: the first of several outputs has the batch, the others do not
 """
 

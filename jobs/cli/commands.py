@@ -390,7 +390,10 @@ def compare(
     one: Annotated[Path, typer.Argument(metavar="A", help="A spec file (YAML).", show_default=False)],
     other: Annotated[Path, typer.Argument(metavar="B", help="A spec file (YAML).", show_default=False)],
 ) -> None:
-    """Compare the results of two jobs, one of them a fork of the other, up to where both have read the same rows."""
+    """Compare the results of two jobs, one of them a fork of the other, up to where both have read the same rows.
+
+    The first job's may also be in a Kafka topic or a table of PostgreSQL. Exit code 2: they differ.
+    """
     from jobs.cli.compare import compared
     from joinlib.registered import load
 
@@ -398,6 +401,30 @@ def compare(
     say(found.text)
     if not found.equal:
         raise typer.Exit(2)
+
+
+@command()
+def switch(
+    file: File,
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--to",
+            metavar="FORK",
+            help="The spec file (YAML) of the job's fork, in the same folder.",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Write the spec of a job's fork into the job's file; its checkpoint and its outputs stay those of the job.
+
+    The job must not run. Its next run goes on behind its last batch: no row is lost, and none is there twice.
+    """
+    from jobs.cli.switch import switch
+    from joinlib.spec import telling_of
+
+    with telling_of(to):
+        say(switch(file, to))
 
 
 @command()

@@ -4,10 +4,12 @@ Law: neither job can do anything to the other. They have no folder in common, an
 away from the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from jobs.cli.denied import telling
+from jobs.cli.ends import End, is_told
+from jobs.cli.ends import ends as ends_of
 from jobs.cli.summary import near
 from joinlib.checkpoint.fork import fork as begin
 from joinlib.checkpoint.history import History
@@ -17,7 +19,7 @@ from joinlib.errors import SpecError
 from joinlib.spec.base import Problem
 from joinlib.spec.inputs import Input
 from joinlib.spec.model import StreamJoin
-from joinlib.spec.output import Output
+from joinlib.spec.output import Output, field_of
 
 
 def fork(first: StreamJoin, new: StreamJoin) -> str:
@@ -42,12 +44,31 @@ def fork(first: StreamJoin, new: StreamJoin) -> str:
             f"sql: the state of {near(source)} does not fit the new spec:\n{what}\nUndo the change, or run the new"
             " spec by itself, over all that its inputs still hold."
         )
+    noted = dict[str, End]()
+
+    def ends(batch: int) -> dict[str, End]:
+        noted.clear()
+        noted.update(ends_of(first, batch))
+        return noted
+
     with telling(new):
-        batch = begin(history, target, new.metadata.name, pipeline, new.spec.checkpoint.sync)
-    return (
+        batch = begin(history, target, new.metadata.name, pipeline, ends, synced=new.spec.checkpoint.sync)
+    line = (
         f"{near(target)} begins behind batch {batch} of {near(source)}, and shares its segments; each goes on by"
         " itself"
     )
+    return "\n".join([line, *_unknown(first, noted)])
+
+
+def _unknown(first: StreamJoin, noted: Collection[str]) -> Iterator[str]:
+    """Yield a line for each output whose rows `compare` will not be able to tell."""
+    for name, output in first.spec.results.items():
+        if is_told(output) and name not in noted:
+            where = f"topic {output.kafka.topic}" if output.kafka else "the table"
+            yield (
+                f"{field_of(name)}: the first job was writing to {where}, so `compare` cannot tell what comes from now on;"
+                " to compare, stop it, remove the fork, and fork again"
+            )
 
 
 def _meeting(first: StreamJoin, new: StreamJoin) -> Iterator[Problem]:
@@ -60,8 +81,8 @@ def _meeting(first: StreamJoin, new: StreamJoin) -> Iterator[Problem]:
 
 
 def _folders(first: StreamJoin, new: StreamJoin) -> Iterator[Problem]:
-    for place, _, folder in _written(new):
-        for _, what, other in _written(first):
+    for place, _, folder in written(new):
+        for _, what, other in written(first):
             if folder == other or folder in other.parents or other in folder.parents:
                 yield Problem(
                     place,
@@ -71,7 +92,7 @@ def _folders(first: StreamJoin, new: StreamJoin) -> Iterator[Problem]:
             yield Problem(place, f"{near(folder)} is in use; name a new folder for the fork")
 
 
-def _written(job: StreamJoin) -> Iterator[tuple[tuple[str, ...], str, Path]]:
+def written(job: StreamJoin) -> Iterator[tuple[tuple[str, ...], str, Path]]:
     """Yield the folders that a job writes: the field, what is there, and where that is."""
     yield ("checkpoint", "path"), "checkpoint", job.spec.checkpoint.folder
     for name, output in job.spec.results.items():
@@ -92,7 +113,7 @@ def _place(output: str) -> tuple[str, ...]:
 def _output(place: tuple[str, ...], output: Output) -> Iterator[Problem]:
     if output.kafka or output.postgres:
         what = "kafka" if output.kafka else "postgres"
-        said = "takes rows that cannot be withdrawn or compared; write the fork's results to files"
+        said = "takes rows that cannot be withdrawn; write the fork's results to files, by which they are compared"
         yield Problem((*place, what), said)
 
 

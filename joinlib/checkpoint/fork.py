@@ -17,7 +17,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from joinlib.checkpoint import batches, timeline
@@ -32,9 +32,12 @@ from joinlib.state.location import state_folder, unit_folder
 from joinlib.state.manifest import decode
 
 _TRIES = 5
+Ends = Callable[[int], Mapping[str, Mapping[str, int]]]
 
 
-def fork(history: History, target: Path, name: str, pipeline: Pipeline, synced: bool = False) -> int:
+def fork(
+    history: History, target: Path, name: str, pipeline: Pipeline, ends: Ends, *, synced: bool = False
+) -> int:
     """Begin the checkpoint `target` at the newest batch of another one that is done; return the batch.
 
     Args:
@@ -42,6 +45,7 @@ def fork(history: History, target: Path, name: str, pipeline: Pipeline, synced: 
         target: A folder that is not there, or is empty.
         name: The name of the new job.
         pipeline: Its plan, which can go on from that state.
+        ends: Says where the other job's outputs end behind a batch.
         synced: Whether the new checkpoint survives a power cut.
 
     Raises:
@@ -57,7 +61,7 @@ def fork(history: History, target: Path, name: str, pipeline: Pipeline, synced: 
                 " new spec by itself"
             )
         try:
-            _forked(history, done[0], target, name, pipeline, synced)
+            _forked(history, done[0], target, name, pipeline, ends, synced)
         except (FileNotFoundError, StateError) as error:
             if history.batches()[:1] == done[:1]:  # the job has not gone on: something is damaged
                 if isinstance(error, FileNotFoundError):
@@ -70,7 +74,9 @@ def fork(history: History, target: Path, name: str, pipeline: Pipeline, synced: 
     )
 
 
-def _forked(history: History, batch: int, target: Path, name: str, pipeline: Pipeline, synced: bool) -> None:
+def _forked(
+    history: History, batch: int, target: Path, name: str, pipeline: Pipeline, ends: Ends, synced: bool
+) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
     try:
@@ -81,7 +87,8 @@ def _forked(history: History, batch: int, target: Path, name: str, pipeline: Pip
         _remember(history, batch, aside)
         batches.identify(aside / "spark", synced=False)  # all is synced below
         read = batches.offset(aside / "spark", batch)["inputs"]
-        origin = {"id": identity_of(history.checkpoint), "batch": batch, "inputs": read}
+        id = identity_of(history.checkpoint)
+        origin = {"id": id, "batch": batch, "inputs": read, "ends": ends(batch)}
         inherit(aside, name, pipeline, origin, synced)
         set_units(aside, units_of(history.checkpoint), synced)  # its first run divides them, if it has others
         if synced:

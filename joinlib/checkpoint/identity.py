@@ -2,7 +2,7 @@
 
     streamjoin.json     {"v": 2, "id", "name", "by": release, "formats": {name: version}, "plan": fingerprint,
                          "orders": in which order inputs became stages, or by which paths they are joined,
-                         "forked": of a fork, {"id", "batch", "inputs"} at which it left the other checkpoint}
+                         "forked": of a fork, {"id", "batch", "inputs", "ends"} at which it left the other checkpoint}
 
 A run is refused if the checkpoint belongs to another spec, or if this version of StreamJoin cannot read it. The
 orders were chosen by figures that change, such as the sizes of files, so later runs take them from here.
@@ -81,6 +81,11 @@ def identity_of(checkpoint: Path) -> str:
     return str(_known(checkpoint / _FILE)["id"])
 
 
+def owner_id(identity: str, output: str) -> str:
+    """Return the id by which an output knows its checkpoint: of several outputs, each has its own."""
+    return str(uuid.uuid5(uuid.UUID(identity), output)) if output else identity
+
+
 def units_of(checkpoint: Path) -> int:
     """Return in how many units the state of each stage is.
 
@@ -109,7 +114,8 @@ def inherit(checkpoint: Path, name: str, pipeline: Pipeline, origin: Raw, synced
 
 
 def origin_of(checkpoint: Path) -> Raw | None:
-    """Return from where a checkpoint was forked: `id` of the other one, `batch`, and its `inputs`; None if it was not.
+    """Return from where a checkpoint was forked: `id` of the other one, `batch`, its `inputs`, and where its outputs
+    end; None if it was not.
 
     Raises:
         StateError: It cannot be read.

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from joinlib.checkpoint import batches, units
 from joinlib.checkpoint.history import History
-from joinlib.checkpoint.identity import identify
+from joinlib.checkpoint.identity import identify, owner_id
 from joinlib.checkpoint.lock import Lock
 from joinlib.compiled import Compiled, with_tables
 from joinlib.direct.commit import Commit, OnBatch, Outlets
@@ -220,7 +220,7 @@ def _taken(
         before_commit()
         epochs.check(plan.join.states, epoch)
 
-    owners = {result.name: _owner(identity, result) for result in plan.pipeline.results}
+    owners = {result.name: owner_id(identity, result.name) for result in plan.pipeline.results}
     outlets = _outlets(plan, ours)
     for name, outlet in outlets.items():
         outlet.open(owners[name], batches.begun(checkpoint / "spark"))
@@ -236,11 +236,6 @@ def _taken(
     known = with_tables(plan, tables(plan.source.tables))
     known = replace(known, join=replace(known.join, sinks=sinks, run=uuid.uuid4().hex, epoch=epoch))
     return known, outlets, box
-
-
-def _owner(identity: str, result: NamedResult) -> str:
-    """Return the id by which an output knows its checkpoint: of several outputs, each has its own."""
-    return str(uuid.uuid5(uuid.UUID(identity), result.name)) if result.name else identity
 
 
 def _outlets(plan: Compiled, before_commit: BeforeCommit) -> Outlets:

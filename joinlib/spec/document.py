@@ -3,7 +3,7 @@
 Law: a key is text as it was written: `null` and `on` are names of fields and columns, not values.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 
 import yaml
 
@@ -55,6 +55,40 @@ class Document:
             return None
         at = _aligned(self._text, node, line, column)
         return None if at is None else (self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at))
+
+    def written(self, place: Place) -> str:
+        """Return the text of a value, as if it began a line; empty if there is none."""
+        if (found := self._span(place)) is None:
+            return ""
+        start, stop = found
+        indent = start - self._text.rfind("\n", 0, start) - 1
+        first, *others = self._text[start:stop].split("\n")
+        return "\n".join([first, *(line[_blanks(line, indent) :] for line in others)])
+
+    def with_values(self, values: Mapping[Place, str]) -> str:
+        """Return the text with other values, as YAML writes them, at places that it has; none is within another."""
+        spans = {place: span for place in values if (span := self._span(place)) is not None}
+        text = self._text
+        for place in sorted(spans, key=spans.__getitem__, reverse=True):
+            start, stop = spans[place]
+            indent = " " * (start - text.rfind("\n", 0, start) - 1)
+            first, *others = values[place].split("\n")
+            value = "\n".join([first, *(indent + line if line else line for line in others)])
+            text = f"{text[:start]}{value}{text[stop:]}"
+        return text
+
+    def _span(self, place: Place) -> tuple[int, int] | None:
+        """Return where the value at a place begins and ends, without blanks and comments around it."""
+        node = self._root
+        for step in place:
+            found = _child(node, step)
+            if found is None:
+                return None
+            node = found[1]
+        if node is None:
+            return None
+        start, stop = node.start_mark.index, _last(node).end_mark.index
+        return start, start + len(self._text[start:stop].rstrip())
 
     def line(self, place: Place) -> int:
         """Return the line, from 1, of the deepest part of `place` that exists."""
@@ -144,6 +178,19 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Nod
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return node.value[step], node.value[step]
     return None
+
+
+def _blanks(line: str, most: int) -> int:
+    """Return with how many blanks a line begins, up to so many."""
+    return min(len(line) - len(line.lstrip(" ")), most)
+
+
+def _last(node: yaml.Node) -> yaml.Node:
+    """Return the node that ends where the text of a node does: a block's own end is that of the blanks behind it."""
+    while isinstance(node, yaml.CollectionNode) and not node.flow_style:
+        last = node.value[-1]
+        node = last[1] if isinstance(last, tuple) else last
+    return node
 
 
 def _doubles(root: yaml.Node | None) -> Iterator[tuple[int, Problem]]:

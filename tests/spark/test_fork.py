@@ -11,11 +11,12 @@ import yaml
 
 from jobs.cli.compare import compared
 from jobs.cli.fork import fork
+from jobs.cli.switch import switch
 from joinlib.compiled import compiled
 from joinlib.direct.report import Report
 from joinlib.model.tuning import Tuning
 from joinlib.spark.job import RunningJob
-from joinlib.spec import StreamJoin
+from joinlib.spec import StreamJoin, load
 from tests.spark.trial import CORES, Rows, Trial, rows_of, until
 
 pytestmark = pytest.mark.spark
@@ -60,18 +61,28 @@ def committed(trial: Trial, folder: str) -> set[int]:
     return {int(f.name) for f in (trial.folder / folder / "checkpoint/spark/commits").glob("[0-9]*")}
 
 
-def killed(document: StreamJoin, file: Path, point: str) -> None:
-    """Runs it in a process of its own, which dies at this point by SIGKILL."""
+def written(trial: Trial, document: StreamJoin, folder: str) -> Path:
+    """Its file."""
     content: dict[str, Any] = document.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     head = {"apiVersion": document.api_version, "kind": document.kind}
+    file = trial.folder / f"{folder}.yaml"
     file.write_text(yaml.safe_dump(content | head))
+    return file
+
+
+def killed(point: str, file: Path, *command: str) -> None:
+    """Gives a command for it in a process of its own, which dies at this point by SIGKILL."""
     (file.parent / "faults").mkdir(exist_ok=True)
     (file.parent / "faults" / point).touch()
     environment = os.environ | {"STREAMJOIN_FAULTS": str(file.parent / "faults")}
-    command = [sys.executable, "-m", "jobs.cli", "run", str(file), "--until-done", "--plain", "--cores", "2"]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    name, *options = command
+    given = [sys.executable, "-m", "jobs.cli", name, str(file), *options]
+    ran = subprocess.run(given, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert ran.returncode == -9, ran.stderr[-2000:]
     assert not any((file.parent / "faults").iterdir())
+
+
+RUN = "run", "--until-done", "--plain", "--cores", "2"
 
 
 def test_tried_beside_and_then_switched(trial: Trial) -> None:
@@ -90,7 +101,8 @@ def test_tried_beside_and_then_switched(trial: Trial) -> None:
     trial.watch(compiled(first, CORES, TUNING), act)
     more(trial)
     trial.run_plan(compiled(first, CORES, TUNING))
-    killed(tried, trial.folder / "tried.yaml", f"published:{min(committed(trial, 'tried')) + 2}")
+    new = written(trial, tried, "tried")
+    killed(f"published:{min(committed(trial, 'tried')) + 2}", new, *RUN)
     trial.run_plan(compiled(tried, CORES, TUNING))
     assert output(trial, "first") == trial.expected(OLD)
     found = compared(first, tried)
@@ -99,8 +111,14 @@ def test_tried_beside_and_then_switched(trial: Trial) -> None:
 
     # The first job takes over the query that was tried, with its own checkpoint and output.
     more(trial)
-    switched = job(trial, "first", NEW)
-    killed(switched, trial.folder / "switched.yaml", f"staged:{max(committed(trial, 'first')) + 1}")
+    file = written(trial, first, "first")
+    last = max(committed(trial, "first"))
+    for point in ("switching", "switched"):
+        killed(f"{point}:{last}", file, "switch", "--to", str(new))
+    assert "already" in switch(file, new)
+    switched = load(file)
+    assert switched.spec == job(trial, "first", NEW).spec
+    killed(f"staged:{last + 1}", file, *RUN)
     trial.run_plan(compiled(switched, CORES, TUNING))
     assert output(trial, "first") == trial.expected(NEW.replace(", o.v + p.v AS both", ""))
     trial.run_plan(compiled(tried, CORES, TUNING))

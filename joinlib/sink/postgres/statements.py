@@ -49,6 +49,22 @@ def note(schema: str) -> str:
     return f"UPDATE {batches(schema)} SET batch = $3, mark = $4, written_at = now() WHERE job = $1 AND target = $2"
 
 
+def end(schema: str) -> str:
+    """Read which batch of a job ($1) is the last in a table ($2), and the transaction behind whose rows later ones come."""
+    return f"SELECT batch, xmin::text::bigint FROM {batches(schema)} WHERE job = $1 AND target = $2"
+
+
+def rows(target: PostgresSinkConfig, behind: int | None) -> str:
+    """Select the rows of the table: all, or those that transactions behind this one have written.
+
+    A job's transactions come one after the other, so each has a later number than those before. By its age, a number is
+    compared across the point where they begin again.
+    """
+    columns = [f"CAST({quoted(c.name)} AS {c.staged}) AS {quoted(c.name)}" for c in target.columns]
+    where = "" if behind is None else f" WHERE age(xmin) < age('{behind:d}'::xid)"
+    return f"SELECT {', '.join(columns)} FROM {_table(target)}{where}"
+
+
 def staging(target: PostgresSinkConfig) -> str:
     return f"{quoted(target.schema)}.{quoted(target.staging)}"
 

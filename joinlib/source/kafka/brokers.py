@@ -69,6 +69,16 @@ class Brokers:
         """
         return self._patiently(f"offsets of {', '.join(self.topics)}", self._ends)
 
+    def settled(self) -> dict[Partition, tuple[int, int]] | None:
+        """Return the same as `ends`, once no transaction is open in the topics; None while one is.
+
+        Raises:
+            InputError: The brokers do not answer, or refuse.
+        """
+        found = self.ends()
+        highs = self._patiently(f"offsets of {', '.join(self.topics)}", self._highs)
+        return found if highs == {place: end for place, (_, end) in found.items()} else None
+
     def sizes(self, points: Mapping[str, Iterable[tuple[int, int]]]) -> dict[str, int]:
         """Return the mean bytes of a message by topic, sampled at a few points (partition, offset)."""
         found = {}
@@ -88,11 +98,17 @@ class Brokers:
         lows, highs = _results(low, seconds), _results(high, seconds)
         return {p: (lows[p], highs[p]) for p in self._partitions}
 
-    def _offsets(self, spec: OffsetSpec, seconds: float) -> dict[TopicPartition, "Future[Any]"]:
-        """Request offsets. Where transactions are still open, the latest offset is the one before them."""
+    def _highs(self, seconds: float) -> dict[Partition, int]:
+        """Return the offset behind the last message of each partition, committed or not."""
+        return _results(self._offsets(_LATEST, seconds, IsolationLevel.READ_UNCOMMITTED), seconds)
+
+    def _offsets(
+        self, spec: OffsetSpec, seconds: float, level: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> dict[TopicPartition, "Future[Any]"]:
+        """Request offsets. Where transactions are still open, the latest committed one is the one before them."""
         asked = {TopicPartition(*p): spec for p in self._partitions}
         found: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(
-            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=seconds
+            asked, isolation_level=level, request_timeout=seconds
         )
         return found
 

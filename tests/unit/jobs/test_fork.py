@@ -318,6 +318,10 @@ def test_nothing_to_compare(folder: Path) -> None:
         compared(job(folder), new)
     run(job(folder))
     assert compared(job(folder), new).equal
+    with pytest.raises(SpecError, match="B: output: the results of a fork are compared from files"):
+        compared(job(folder), other(folder, output={"noop": {}}))
+    with pytest.raises(SpecError, match="A: output: only results in files, a topic or a table"):
+        compared(job(folder, output={"noop": {}}), new)
 
 
 def test_where_results_differ(folder: Path) -> None:

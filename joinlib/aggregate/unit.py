@@ -30,6 +30,7 @@ from joinlib.aggregate.groups import Groups, committed, lowest_key, number, of_b
 from joinlib.aggregate.keys import hashes
 from joinlib.aggregate.members import END, Members, computed, decoded, members
 from joinlib.aggregate.partial import ROWS, merge, nothing, of_distinct
+from joinlib.apart import KeepFailed
 from joinlib.errors import InputError
 from joinlib.model.bags import Bag, bag_of, bags_of
 from joinlib.model.grouping import Grouping
@@ -49,13 +50,20 @@ Block = tuple[int, int, pa.RecordBatch]
 class GroupUnit:
     """Groups the partials of one batch in one unit. The caller holds the unit's lock.
 
-    `manifest` is the state before the batch until `run` is exhausted, then the state after it.
+    `manifest` is the state before the batch until `run` is exhausted, then the state after it. failed: takes groups that
+    have no result.
     """
 
     def __init__(
-        self, stage: GroupStage, unit: int, folder: Path, tuning: Tuning, manifest: Manifest
+        self,
+        stage: GroupStage,
+        unit: int,
+        folder: Path,
+        tuning: Tuning,
+        manifest: Manifest,
+        failed: KeepFailed | None = None,
     ) -> None:
-        self.inputs, self.grouping = stage.inputs, stage.grouping
+        self.inputs, self.grouping, self._failed = stage.inputs, stage.grouping, failed
         grouping = stage.grouping
         self.unit, self.tuning, self.manifest = unit, tuning, manifest
         self.closed = manifest.watermark == ALWAYS
@@ -171,7 +179,7 @@ class GroupUnit:
         """Remove the groups below the bound, and return their rows."""
         due = self.groups.release(bound)
         rows = {bag: [stored.release(bound)] for bag, stored in self.bags.items()}
-        return finished(due, self.grouping, self._found(due, rows))
+        return finished(due, self.grouping, self._found(due, rows), self._failed)
 
     def _found(self, groups: pa.RecordBatch, parts: Mapping[Bag, Sequence[pa.RecordBatch]]) -> Found:
         """Compute what is computed from bags, for each of these groups.
@@ -211,7 +219,7 @@ class GroupUnit:
         if self.grouping.eager:
             fresh = part.filter(pc.invert(known))
             self.groups.add(fresh)
-            return finished(fresh, self.grouping)
+            return finished(fresh, self.grouping, failed=self._failed)
         now = merge([part, *stored], self.grouping).slice(0, count)
         _check_counts(now)
         exists = existing(now)
@@ -221,7 +229,7 @@ class GroupUnit:
         new = {bag: [*old[bag], rows] for bag, rows in more.items()}
         self._add(part, more)
         before = Then(was, self._found(was, old), known)
-        return changes(before, Then(now, self._found(now, new), exists), self.grouping)
+        return changes(before, Then(now, self._found(now, new), exists), self.grouping, self._failed)
 
 
 def _check_counts(partials: pa.RecordBatch) -> None:

@@ -175,8 +175,8 @@ def _time() -> Row:
             ),
             house.lines(
                 "Dead letters",
-                "Rows per second that were left out and kept in the folder of `deadLetters`, by input (or by output, if a "
-                "select list failed for them) and reason. Each file there says where a row came from and why it is there.",
+                "Rows per second that were left out and kept in the folder of `deadLetters`, by input (or by output, if "
+                "they failed behind the inputs) and reason. Each file there says where a row came from and why it is there.",
                 house.ROWS_RATE,
                 Ask(rate("streamjoin_dead_letters_total", "input", "reason"), "{{input}} {{reason}}"),
                 span=24,

@@ -6,7 +6,7 @@ Law: a row fails with others exactly if it fails alone. Cost: nothing where noth
 for each halving of each failing row.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -20,6 +20,9 @@ class Failing(NamedTuple):
 
     at: int  # its position
     error: Exception
+
+
+KeepFailed = Callable[[pa.RecordBatch, Sequence[Failing]], None]  # is told rows, and which of them fail
 
 
 def apart(

@@ -1,6 +1,6 @@
 """Computes the rows of the result from the partials of groups.
 
-Law: types and rounding are Spark's; a sum that does not fit its type raises an error.
+Law: types and rounding are Spark's; a sum that does not fit its type raises an error, or its group is left out and kept.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,17 @@ import pyarrow.compute as pc
 
 from joinlib.aggregate.keys import differ
 from joinlib.aggregate.partial import ROWS
+from joinlib.apart import Failing, KeepFailed, failing
 from joinlib.arrays import I64
 from joinlib.errors import SpecError
-from joinlib.expr import Column, Expr
+from joinlib.expr import Column, Expr, ref
 from joinlib.expr import types as t
+from joinlib.expr.packed import unpack
 from joinlib.index import order
 from joinlib.model.grouping import AggregateCall, Grouping
 from joinlib.model.inputs import WEIGHT
-from joinlib.route.content import consolidated
+from joinlib.route.content import consolidated, weighing
+from joinlib.route.maps import flat
 
 _NOTHING: MappingProxyType[str, pa.Array] = MappingProxyType({})
 _CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP)
@@ -30,17 +33,19 @@ _CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP)
 Found = Mapping[str, pa.Array]  # values that are computed from bags, by call
 
 
-def finished(partials: pa.RecordBatch, grouping: Grouping, found: Found = _NOTHING) -> pa.RecordBatch:
+def finished(
+    partials: pa.RecordBatch, grouping: Grouping, found: Found = _NOTHING, failed: KeepFailed | None = None
+) -> pa.RecordBatch:
     """Return the rows of the result for these groups, by HAVING and the select list, without a weight.
 
-    Groups from which all rows have gone are left out.
+    Groups from which all rows have gone are left out. failed: takes groups that have no result.
 
     Raises:
-        SpecError: a sum does not fit its type.
+        SpecError: a group has no result, such as a sum that does not fit its type, and nothing takes it.
     """
     all_ = pa.repeat(True, partials.num_rows)
     exists = existing(partials) if grouping.changes and grouping.keys else all_
-    return _visible(Then(partials, found, exists), grouping)[0]
+    return _visible(Then(partials, found, exists), grouping, failed)[0]
 
 
 def rows(
@@ -76,9 +81,15 @@ class Then:
     exists: pa.BooleanArray
 
 
-def changes(before: Then, after: Then, grouping: Grouping) -> pa.RecordBatch:
-    """Return the changes of the result, row by row of the same groups: -1 for rows that are taken back, then +1."""
-    (old, was), (new, now) = _visible(before, grouping), _visible(after, grouping)
+def changes(
+    before: Then, after: Then, grouping: Grouping, failed: KeepFailed | None = None
+) -> pa.RecordBatch:
+    """Return the changes of the result, row by row of the same groups: -1 for rows that are taken back, then +1.
+
+    failed: takes groups that have no result, or that had none, with such weights.
+    """
+    was_failed, now_failed = (failed and weighing(failed, amount) for amount in (-1, 1))
+    (old, was), (new, now) = _visible(before, grouping, was_failed), _visible(after, grouping, now_failed)
     _, left, right = np.intersect1d(was, now, assume_unique=True, return_indices=True)
     same = np.ones(len(left), bool)
     for a, b in zip(old.columns, new.columns, strict=True):
@@ -96,14 +107,63 @@ def _told_apart(grouping: Grouping) -> bool:
     return all(key.name in shown for key in grouping.keys)
 
 
-def _visible(then: Then, grouping: Grouping) -> tuple[pa.RecordBatch, I64]:
+def _visible(then: Then, grouping: Grouping, failed: KeepFailed | None) -> tuple[pa.RecordBatch, I64]:
     """Return the result's rows of the groups that exist and pass HAVING, and which groups these are.
 
     Of others nothing is computed: 1 / count(*) has no value where there are no rows.
     """
     at = pc.indices_nonzero(then.exists)
-    values, kept = rows(then.partials.take(at), grouping, {n: v.take(at) for n, v in then.found.items()})
+    try:
+        values, kept = _some(then, at, grouping)
+    except SpecError:
+        if failed is None:
+            raise
+        at = _sound(then, at, grouping, failed)
+        values, kept = _some(then, at, grouping)
     return values, at.take(kept).to_numpy().astype(np.int64)
+
+
+def _some(then: Then, at: pa.Array, grouping: Grouping) -> tuple[pa.RecordBatch, pa.Array]:
+    return rows(then.partials.take(at), grouping, {n: v.take(at) for n, v in then.found.items()})
+
+
+def _sound(then: Then, at: pa.Array, grouping: Grouping, failed: KeepFailed) -> pa.Array:
+    """Return those of these groups that have a result; give the others to `failed`."""
+    found = list(
+        failing(len(at), lambda start, stop: _some(then, at.slice(start, stop - start), grouping), SpecError)
+    )
+    spots = np.array([one.at for one in found])
+    told = [Failing(place, one.error) for place, one in enumerate(found)]
+    failed(_told(then, at.take(pa.array(spots)), grouping), told)
+    sound = np.ones(len(at), np.bool_)
+    sound[spots] = False
+    return at.filter(pa.array(sound))
+
+
+def _told(then: Then, at: pa.Array, grouping: Grouping) -> pa.RecordBatch:
+    """Return keys and aggregates of groups, by their texts; NULL stands for a sum that does not fit its type."""
+    partials = then.partials.take(at)
+    columns: dict[str, pa.Array] = {}
+    for key in grouping.keys:
+        column = partials.column(key.name)
+        value = unpack(ref(key.name, key.type), key.kind or key.type)
+        columns[key.sql] = value.evaluate({key.name: column}.__getitem__, len(at))
+    for call in grouping.asked:
+        kept = then.found.get(call.name)
+        columns[call.sql] = kept.take(at) if kept is not None else _known(call, partials)
+    return pa.record_batch([flat(column) for column in columns.values()], list(columns))
+
+
+def _known(call: AggregateCall, partials: pa.RecordBatch) -> pa.Array:
+    """Return the values of a call; NULL where one does not fit its type."""
+    try:
+        return _value(call, partials)
+    except SpecError:
+        if partials.num_rows == 1:
+            return pa.nulls(1, call.type)
+    half = partials.num_rows // 2
+    halves = (partials.slice(0, half), partials.slice(half))
+    return pa.concat_arrays([_known(call, some).cast(call.type) for some in halves])
 
 
 def existing(partials: pa.RecordBatch) -> pa.BooleanArray:

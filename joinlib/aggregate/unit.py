@@ -30,6 +30,7 @@ from joinlib.aggregate.groups import committed, families, lowest_key, number, op
 from joinlib.aggregate.keys import hashes
 from joinlib.aggregate.members import decoded
 from joinlib.aggregate.partial import ROWS, merge, nothing, of_distinct
+from joinlib.apart import KeepFailed
 from joinlib.errors import InputError
 from joinlib.model.bags import Bag, bags_of
 from joinlib.model.grouping import Grouping
@@ -49,13 +50,20 @@ Block = tuple[int, int, pa.RecordBatch]
 class GroupUnit:
     """Groups the partials of one batch in one unit. The caller holds the unit's lock.
 
-    `manifest` is the state before the batch until `run` is exhausted, then the state after it.
+    `manifest` is the state before the batch until `run` is exhausted, then the state after it. failed: takes groups that
+    have no result.
     """
 
     def __init__(
-        self, stage: GroupStage, unit: int, folder: Path, tuning: Tuning, manifest: Manifest
+        self,
+        stage: GroupStage,
+        unit: int,
+        folder: Path,
+        tuning: Tuning,
+        manifest: Manifest,
+        failed: KeepFailed | None = None,
     ) -> None:
-        self.inputs, self.grouping = stage.inputs, stage.grouping
+        self.inputs, self.grouping, self._failed = stage.inputs, stage.grouping, failed
         grouping = stage.grouping
         self.unit, self.tuning, self.manifest = unit, tuning, manifest
         self.closed = manifest.watermark == ALWAYS
@@ -166,7 +174,7 @@ class GroupUnit:
         """Remove the groups below the bound, and return their rows."""
         due = self.groups.release(bound)
         rows = {bag: [stored.release(bound)] for bag, stored in self.bags.items()}
-        return finished(due, self.grouping, found(self.grouping, due, rows))
+        return finished(due, self.grouping, found(self.grouping, due, rows), self._failed)
 
     def _changed(
         self, part: pa.RecordBatch, more: Mapping[Bag, pa.RecordBatch], first: bool
@@ -179,7 +187,7 @@ class GroupUnit:
         if self.grouping.eager:
             fresh = part.filter(pc.invert(known))
             self.groups.add(fresh)
-            return finished(fresh, self.grouping)
+            return finished(fresh, self.grouping, failed=self._failed)
         now = merge([part, *stored], self.grouping).slice(0, count)
         _check_counts(now)
         exists = existing(now)
@@ -189,7 +197,8 @@ class GroupUnit:
         new = {bag: [*old[bag], rows] for bag, rows in more.items()}
         self._add(part, more)
         before = Then(was, found(self.grouping, was, old), known)
-        return changes(before, Then(now, found(self.grouping, now, new), exists), self.grouping)
+        after = Then(now, found(self.grouping, now, new), exists)
+        return changes(before, after, self.grouping, self._failed)
 
 
 def _check_counts(partials: pa.RecordBatch) -> None:

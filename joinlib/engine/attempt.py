@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from joinlib import fault
+from joinlib.apart import Failing, KeepFailed
 from joinlib.arrays import I64
 from joinlib.engine.exchange import receipt_row
-from joinlib.engine.frames import KeepFailed, frames
-from joinlib.engine.letters import failed, late
+from joinlib.engine.frames import frames
+from joinlib.engine.letters import failed, late, netted
 from joinlib.engine.receipt import Receipt
 from joinlib.engine.task import JoinTask
 from joinlib.errors import NOTE, StateError
 from joinlib.metric.cgroup import recent
 from joinlib.model.inputs import InputPlan, KeepLate
 from joinlib.model.time import NEVER
+from joinlib.route.content import weighted, weights
 from joinlib.route.slots import slots
 from joinlib.sink.sink import Sink
 from joinlib.state.location import local_folder, unit_folder
@@ -71,7 +73,13 @@ class Attempt(ABC, Generic[W, R]):
                 f"unit {self.unit} of stage {task.number} is at batch {self.before.batch}, Spark at {batch}:"
                 " the checkpoint was mixed up with another"
             )
-        self.letters: list[pa.RecordBatch] = []  # dead letters of the batch
+        self._late: list[pa.RecordBatch] = []  # dead letters of the batch: of late rows
+        self._failed: list[pa.RecordBatch] = []  # and of rows for which an expression fails
+
+    @property
+    def letters(self) -> list[pa.RecordBatch]:
+        """The dead letters of the batch, once all that comes out has been consumed."""
+        return [*self._late, *netted(self._failed)]
 
     @property
     def keeps_late(self) -> KeepLate | None:
@@ -85,17 +93,25 @@ class Attempt(ABC, Generic[W, R]):
 
         def take(plan: InputPlan, rows: pa.RecordBatch, by_us: I64) -> None:
             if plan.number in names and plan.again is None and rows.num_rows:
-                self.letters.append(late(names[plan.number], plan, rows, by_us))
+                self._late.append(late(names[plan.number], plan, rows, by_us))
 
         return take if names else None
 
     @property
     def keeps_failed(self) -> KeepFailed | None:
-        """What takes the rows of this stage for which a column fails; None: they are an error."""
-        called = self.task.letters.called(self.task.number) if self.task.letters is not None else None
-        if called is None:
+        """What takes the rows of this stage for which an expression fails; None: they are an error."""
+        box = self.task.letters
+        called = box.called(self.task.number) if box is not None else None
+        if box is None or called is None:
             return None
-        return lambda rows, failing: self.letters.append(failed(failing, rows, *called))
+
+        def take(rows: pa.RecordBatch, failing: Sequence[Failing]) -> None:
+            if self.task.stage.changes:
+                rows = weighted(rows, weights(rows))
+            rows = rows.rename_columns([box.words.get(name, name) for name in rows.schema.names])
+            self._failed.append(failed(failing, rows, *called))
+
+        return take
 
     @contextmanager
     def named(self) -> Iterator[None]:

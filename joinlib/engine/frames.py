@@ -1,13 +1,13 @@
 """Cuts result rows into frames of bounded size."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 
 import numpy as np
 import pyarrow as pa
 
-from joinlib.apart import Failing, apart
+from joinlib.apart import KeepFailed, apart
 from joinlib.chunks import chunked
 from joinlib.errors import SpecError
 from joinlib.expr import Columns
@@ -16,7 +16,6 @@ from joinlib.model.inputs import WEIGHT
 from joinlib.model.stage import OutputColumn
 from joinlib.route.content import consolidated, weights
 
-KeepFailed = Callable[[pa.RecordBatch, Sequence[Failing]], None]
 _FEW = 1 << 12  # tuples that are never cut
 _SAMPLED = 64
 Routed = tuple[int, pa.RecordBatch]  # a route, and tuples that take it

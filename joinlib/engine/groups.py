@@ -36,5 +36,7 @@ class GroupTask(Attempt[GroupUnit, pa.RecordBatch]):
         stored = [bags.schema(self.grouping, bag) for bag in bags_of(self.grouping)]
         parts, ticks = receive_partials(arrived, [schema(self.grouping), *stored])
         with self.locked() as segments:
-            unit = GroupUnit(self.stage, self.unit, segments, self.task.tuning, self.before)
+            unit = GroupUnit(
+                self.stage, self.unit, segments, self.task.tuning, self.before, self.keeps_failed
+            )
             yield unit.run(self.batch, parts, ticks), unit

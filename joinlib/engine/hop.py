@@ -110,7 +110,7 @@ class LastHopTask(Hopping[pa.RecordBatch]):
         indexes = local_folder(self.task.state) / unit_folder(self.task.state, self.unit).name
         self.finders = finders(self.task, blocks.versions, indexes)
         found = (tuples for _, tuples in work.run(self.batch, blocks))
-        rows = enriched(found, self.finders, self.stage.reads)
+        rows = enriched(found, self.finders, self.stage.reads, self.keeps_failed)
         select, most = self.stage.select, self.task.tuning.frame_bytes
         return project(rows, select, self.stage.emitted, most, self.keeps_failed)
 

@@ -1,8 +1,8 @@
-"""Makes dead letters of rows that are left out: those that fail in a map task, are late, or fail in a select list.
+"""Makes dead letters of rows that are left out: those that fail in a map task, are late, or fail in a stage.
 
 InputLetters   map task: rows that cannot be read, and rows for which an expression of the input fails
 late           unit: rows behind the watermark
-failed         unit: joined rows for which a column fails
+failed         unit: joined rows, and rows of groups and window functions, for which an expression fails
 """
 
 from collections.abc import Iterator, Sequence
@@ -113,6 +113,27 @@ def failed(
     if input is not None:
         some = some.rename_columns([_plain(name) for name in some.schema.names])
     return _letters(reason, [str(one.error) for one in failing], some, input=input, output=output)
+
+
+def netted(letters: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return letters of rows that change without those that came and went in the batch."""
+    if not any(DELETE in batch.column("change").unique().to_pylist() for batch in letters):
+        return list(letters)
+    at = LETTER.get_field_index("change")
+    sums: dict[tuple[Any, ...], int] = {}
+    for batch in letters:
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            own = (*row[:at], *row[at + 1 :])
+            sums[own] = sums.get(own, 0) + (-1 if row[at] == DELETE else 1)
+    left = [
+        (*own[:at], DELETE if times < 0 else INSERT, *own[at:])
+        for own, times in sums.items()
+        for _ in range(abs(times))
+    ]
+    if not left:
+        return []
+    columns = zip(zip(*left, strict=True), LETTER, strict=True)
+    return [pa.record_batch([pa.array(column, field.type) for column, field in columns], LETTER)]
 
 
 def _read(

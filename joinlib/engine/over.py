@@ -41,5 +41,6 @@ class OverTask(Attempt[OverUnit, pa.RecordBatch]):
                 self.task.tuning,
                 self.before,
                 self.keeps_late,
+                self.keeps_failed,
             )
             yield unit.run(self.batch, [row[:3] for row in blocks.rows], blocks.ticks), unit

@@ -76,9 +76,10 @@ class UnitTask(Attempt[UnitJoin, pa.RecordBatch]):
                 held,
                 self.before,
                 self.keeps_late,
+                self.keeps_failed,
             )
             self.finders = finders(self.task, blocks.versions, indexes)
-            found = enriched(join.run(self.batch, blocks), self.finders, stage.reads)
+            found = enriched(join.run(self.batch, blocks), self.finders, stage.reads, self.keeps_failed)
             made = project(found, stage.select, stage.emitted, tuning.frame_bytes, self.keeps_failed)
             yield made, join
 

@@ -1,13 +1,24 @@
-"""Filters candidate tuples by key, then by time bounds, then by the predicate, each on what is left."""
+"""Filters candidate tuples by key, then by time bounds, then by the predicate, each on what is left.
+
+Tuples for which a predicate fails are an error, or are left out and kept. A part of it that fails for none is then decided
+first: a tuple that it leaves out is none that fails.
+"""
+
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.apart import Failing, KeepFailed, failing
+from joinlib.errors import SpecError
 from joinlib.expr import Column, Expr
 from joinlib.expr.bound import Bound
+from joinlib.expr.logic import all_of, conjuncts
+from joinlib.expr.total import total
 from joinlib.join.rows import Tuples, flat
+from joinlib.model.inputs import WEIGHT
 from joinlib.state.run import time_values
 
 Mask = npt.NDArray[np.bool_]
@@ -39,11 +50,58 @@ def within(tuples: Tuples, bounds: tuple[Bound, ...]) -> Tuples:
     return tuples
 
 
-def satisfying(tuples: Tuples, predicate: Expr | None) -> Tuples:
-    """Return the tuples for which the predicate is true (neither false nor NULL)."""
+def satisfying(tuples: Tuples, predicate: Expr | None, failed: KeepFailed | None = None) -> Tuples:
+    """Return the tuples for which the predicate is true (neither false nor NULL). failed: see `passing`."""
     if predicate is None or not len(tuples):
         return tuples
-    return tuples.filter(true(predicate.evaluate(tuples.column, len(tuples))))
+    return tuples.filter(passing(tuples, predicate, failed))
+
+
+def passing(tuples: Tuples, predicate: Expr, failed: KeepFailed | None = None) -> Mask:
+    """Return for which tuples the predicate is true, shape (tuples,).
+
+    failed: takes those for which it fails, with all their columns; None: they are an error.
+    """
+    try:
+        return true(predicate.evaluate(tuples.column, len(tuples)))
+    except SpecError:
+        if failed is None:
+            raise
+    parts = conjuncts(predicate)
+    sure, other = ([p for p in parts if total(p.node) is known] for known in (True, False))
+    at = np.arange(len(tuples))
+    for part in sure:
+        at = at[true(part.evaluate(tuples.take(at).column, len(at)))]
+    rest = all_of(other)
+    assert rest is not None, "what is total does not fail"
+    some = tuples.take(at)
+    kept = sound(some, lambda tried: rest.evaluate(tried.column, len(tried)), failed, predicate)
+    at = at[kept]
+    mask = np.zeros(len(tuples), np.bool_)
+    mask[at[true(rest.evaluate(tuples.take(at).column, len(at)))]] = True
+    return mask
+
+
+def sound(tuples: Tuples, compute: Callable[[Tuples], object], failed: KeepFailed, condition: Expr) -> Mask:
+    """Return for which tuples a computation does not fail; give the others to `failed`, with the condition."""
+    found = list(
+        failing(len(tuples), lambda start, stop: compute(tuples.take(np.arange(start, stop))), SpecError)
+    )
+    kept = np.ones(len(tuples), np.bool_)
+    if found:
+        spots = np.array([one.at for one in found])
+        kept[spots] = False
+        told = (SpecError(f"{one.error}, in the condition {condition.excerpt}") for one in found)
+        failed(_shown(tuples.take(spots)), [Failing(at, error) for at, error in enumerate(told)])
+    return kept
+
+
+def _shown(tuples: Tuples) -> pa.RecordBatch:
+    """Return the columns of tuples that come of rows, and the weight; in one order, whoever has probed."""
+    names = {name for part in tuples.parts for name in part.schema.names}
+    named = sorted(name for name in names if not name.rpartition(".")[2].startswith("$"))
+    shown = [*named, WEIGHT] if WEIGHT in names else named
+    return pa.record_batch([flat(tuples.column(name)) for name in shown], shown)
 
 
 def true(column: Column) -> Mask:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from joinlib.apart import KeepFailed
 from joinlib.arrays import I32, I64
 from joinlib.chunks import chunked
 from joinlib.expr.bound import Bound
@@ -33,6 +34,7 @@ class Prober:
 
     watch: counts probes, matches and seconds where these decide the probe order; else None.
     before: whether the sides are probed as they were before the last batch.
+    failed: takes pairs for which the condition fails, which are then no matches; None: they are an error.
     """
 
     def __init__(
@@ -43,9 +45,10 @@ class Prober:
         watch: Watch | None = None,
         before: bool = False,
         pair: tuple[int, int] | None = None,
+        failed: KeepFailed | None = None,
     ) -> None:
         self.operator, self.sides, self.pairs, self.watch = operator, sides, tuning.probe_pairs, watch
-        self._before, self._pair = before, pair
+        self._before, self._pair, self._failed = before, pair, failed
         self._hash_is_key = operator.hash_is_key and tuning.hash_bits == 64
 
     def pieces(self, side: int, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
@@ -70,7 +73,7 @@ class Prober:
         last = len(bound) + 1 == len(self.sides)
         for longer in found:
             if last:
-                longer = satisfying(longer, self.operator.residual)
+                longer = satisfying(longer, self.operator.residual, self._failed)
             if len(longer):
                 yield longer
 

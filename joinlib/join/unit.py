@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.apart import KeepFailed
 from joinlib.join.arrived import Arrivals, Blocks
 from joinlib.join.eager import eager
 from joinlib.join.enough import enough
@@ -41,6 +42,7 @@ class UnitJoin:
     """Joins the rows of one batch in one unit.
 
     `manifest` is the state before the batch until `run` is exhausted, then the state after it. late: takes late rows.
+    failed: takes joined rows for which a condition fails; of an outer, semi or anti join only one above it.
     """
 
     def __init__(
@@ -53,9 +55,11 @@ class UnitJoin:
         unit: Unit,
         manifest: Manifest,
         late: KeepLate | None = None,
+        failed: KeepFailed | None = None,
     ) -> None:
         self.root, self.inputs, self.timed, self.final_close = root, inputs, timed, final_close
         self.tuning, self.unit, self.manifest, self._late = tuning, unit, manifest, late
+        self._failed = failed
         self.commit_seconds = 0.0
         self.closed = False  # whether all inputs are closed in this batch
         self.deleted = [0] * len(inputs)  # rows that came as deletions, by input
@@ -105,7 +109,7 @@ class UnitJoin:
         orders = self.orders.get(op.sides[0].number)
         choices = star(len(sides))
         watch = orders.watch(choices, self.policy) if orders else None
-        prober = Prober(op, sides, self.tuning, watch)
+        prober = Prober(op, sides, self.tuning, watch, failed=self._failed if op.kind == "inner" else None)
         inputs = []
         for at, child in enumerate(op.children):
             parts = came.parts[child.input] if isinstance(child, Leaf) else self._below(child, batch, came)
@@ -165,7 +169,7 @@ class UnitJoin:
 
     def _out(self, op: Operator, tuples: Iterator[Tuples]) -> Iterator[Tuples]:
         for t in tuples:
-            kept = satisfying(t, op.where)
+            kept = satisfying(t, op.where, self._failed)
             if len(kept):
                 yield kept
 

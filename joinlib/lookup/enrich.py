@@ -16,9 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.apart import KeepFailed
 from joinlib.chunks import chunked
+from joinlib.errors import SpecError
 from joinlib.expr import Expr
-from joinlib.join.match import satisfying, true
+from joinlib.join.match import passing, satisfying, sound
 from joinlib.join.rows import Nulls, Picked, Rows, Tuples, flat
 from joinlib.lookup.incremental import FOR_EVER, LookupCache
 from joinlib.lookup.task import TableTask
@@ -29,6 +31,7 @@ from joinlib.route.split import block_schema, prepare
 from joinlib.worker import Keep, current
 
 Positions = npt.NDArray[np.signedinteger]
+_Wanted = tuple[list[pa.Array], Points | None, npt.NDArray[np.bool_]]  # see `_wanted`
 _ROWS = 1 << 20  # rows that are looked up together, by one query
 
 
@@ -132,25 +135,36 @@ def _opened(which: tuple[Path, tuple[str, ...], int, bool]) -> Version:
 
 
 def enriched(
-    tuples: Iterator[Tuples], lookups: Sequence[tuple[Lookup, Finder]], reads: frozenset[str]
+    tuples: Iterator[Tuples],
+    lookups: Sequence[tuple[Lookup, Finder]],
+    reads: frozenset[str],
+    failed: KeepFailed | None = None,
 ) -> Iterator[Tuples]:
-    """Return the tuples after all lookups. `reads`: the columns that anything later reads."""
+    """Return the tuples after all lookups. `reads`: the columns that anything later reads. failed: see `look_up`."""
     for lookup, found in lookups:
-        tuples = _each(_together(tuples, reads) if found.asks else tuples, lookup, found)
+        tuples = _each(_together(tuples, reads) if found.asks else tuples, lookup, found, failed)
     return tuples
 
 
-def _each(tuples: Iterator[Tuples], lookup: Lookup, found: Finder) -> Iterator[Tuples]:
+def _each(
+    tuples: Iterator[Tuples], lookup: Lookup, found: Finder, failed: KeepFailed | None
+) -> Iterator[Tuples]:
     for some in tuples:
-        yield from look_up(some, lookup, found)
+        yield from look_up(some, lookup, found, failed)
 
 
-def look_up(tuples: Tuples, lookup: Lookup, found: Finder) -> Iterator[Tuples]:
+def look_up(
+    tuples: Tuples, lookup: Lookup, found: Finder, failed: KeepFailed | None = None
+) -> Iterator[Tuples]:
     """Do one lookup.
 
     INNER emits matches, LEFT also unmatched rows with NULLs; SEMI and ANTI filter the tuples.
+
+    failed: takes rows for which what is looked for, or a condition of an INNER one or above it, fails; None: they are an
+    error.
     """
-    keys, points, whole = _wanted(tuples, lookup)
+    tuples, (keys, points, whole) = _askable(tuples, lookup, failed)
+    pairs_failed = failed if lookup.kind == "inner" else None
     places = np.flatnonzero(whole)
     matched, widens = np.zeros(len(tuples), np.bool_), lookup.kind in ("inner", "left")
     for positions, rows in found.find(keys, points):
@@ -160,33 +174,50 @@ def look_up(tuples: Tuples, lookup: Lookup, found: Finder) -> Iterator[Tuples]:
             continue
         longer = Tuples(*tuples.take(at).parts, rows)
         if lookup.predicate is not None:
-            mask = true(lookup.predicate.evaluate(longer.column, len(longer)))
+            mask = passing(longer, lookup.predicate, pairs_failed)
             longer, at = longer.filter(mask), at[mask]
         matched[at] = True
         if widens:
-            yield from _out(longer, lookup)
+            yield from _out(longer, lookup, failed)
     if not widens:
         kept = np.flatnonzero(matched == (lookup.kind == "semi"))
-        yield from _out(tuples.take(kept), lookup)
+        yield from _out(tuples.take(kept), lookup, failed)
     if lookup.kind == "left":
         alone = np.flatnonzero(~matched)
         nulls = Nulls(lookup.table.schema, len(alone))
-        yield from _out(Tuples(*tuples.take(alone).parts, nulls), lookup)
+        yield from _out(Tuples(*tuples.take(alone).parts, nulls), lookup, failed)
 
 
-def _out(tuples: Tuples, lookup: Lookup) -> Iterator[Tuples]:
-    kept = satisfying(tuples, lookup.where)
+def _out(tuples: Tuples, lookup: Lookup, failed: KeepFailed | None) -> Iterator[Tuples]:
+    kept = satisfying(tuples, lookup.where, failed)
     if len(kept):
         yield kept
 
 
-def _wanted(tuples: Tuples, lookup: Lookup) -> tuple[list[pa.Array], Points | None, npt.NDArray[np.bool_]]:
+def _askable(tuples: Tuples, lookup: Lookup, failed: KeepFailed | None) -> tuple[Tuples, _Wanted]:
+    """Return the tuples of which it is known what to look for, and that."""
+    try:
+        return tuples, _wanted(tuples, lookup)
+    except SpecError:
+        if failed is None:
+            raise
+    for value in lookup.asked:
+        evaluated = partial(_evaluated, value)
+        tuples = tuples.filter(sound(tuples, evaluated, failed, value))
+    return tuples, _wanted(tuples, lookup)
+
+
+def _evaluated(value: Expr, tuples: Tuples) -> pa.Array:
+    return flat(value.evaluate(tuples.column, len(tuples)))
+
+
+def _wanted(tuples: Tuples, lookup: Lookup) -> _Wanted:
     """Return the keys and points to look up, for the rows where none is NULL, and a mask of these rows."""
 
     def value(expr: Expr | None) -> pa.Array | None:
-        return None if expr is None else flat(expr.evaluate(tuples.column, len(tuples)))
+        return None if expr is None else _evaluated(expr, tuples)
 
-    keys = [flat(e.evaluate(tuples.column, len(tuples))) for e in lookup.probe]
+    keys = [_evaluated(e, tuples) for e in lookup.probe]
     x, y = (value(lookup.range.x), value(lookup.range.y)) if lookup.range else (None, None)
     whole = _valid([c for c in (*keys, x, y) if c is not None])
     if not whole.all():

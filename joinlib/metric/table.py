@@ -178,8 +178,8 @@ METRICS: tuple[Metric, ...] = (
         "dead_letters_total",
         "counter",
         "",
-        "Rows kept as dead letters. Those of a result, for which a select list failed, have the name of the output"
-        " as `input`; the only output has none.",
+        "Rows kept as dead letters. Those of a result, such as joined rows and groups, have the name of the output as `input`; "
+        "the only output has none.",
         "input",
         "reason",
     ),

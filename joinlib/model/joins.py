@@ -105,5 +105,10 @@ class Lookup:
     @property
     def reads(self) -> tuple[Expr, ...]:
         """All expressions that it evaluates on joined rows."""
+        return (*self.asked, *(e for e in (self.predicate, self.where) if e is not None))
+
+    @property
+    def asked(self) -> tuple[Expr, ...]:
+        """What is looked for, over joined rows."""
         ends = (self.range.x, self.range.y) if self.range else ()
-        return (*self.probe, *(e for e in (self.predicate, self.where, *ends) if e is not None))
+        return (*self.probe, *(e for e in ends if e is not None))

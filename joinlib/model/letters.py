@@ -53,6 +53,7 @@ class LetterBox:
     folder: Path
     late: frozenset[str] = frozenset()  # inputs whose late rows do
     failed: Mapping[int, LetterName] = field(default_factory=dict)  # by the stage in which rows fail
+    words: Mapping[str, str] = field(default_factory=dict)  # what the text calls what is computed
 
     def called(self, stage: int) -> LetterName | None:
         """Return by what rows are called that fail in a stage; None: they stop the job."""

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from joinlib.arrays import I64
 from joinlib.errors import SpecError
 from joinlib.expr import types as t
+from joinlib.expr.cast import convert
 from joinlib.index.order import ordered
 from joinlib.model.over import OverCall
 from joinlib.over import exact, moments, places
@@ -60,6 +61,7 @@ class Work:
     rows: pa.RecordBatch
     fresh: Mask | None  # rows that are counted; None: all
     begin: Mapping[str, pa.Array]  # by partition; empty: from nothing
+    lenient: bool = False  # a sum that does not fit its type is NULL, and told of
 
     def column(self, at: int) -> pa.Array:
         """Return an argument."""
@@ -107,6 +109,7 @@ class Made:
 
     values: pa.Array
     state: Mapping[str, pa.Array]
+    lost: Mask | None = None  # where a sum does not fit its type; None: nowhere
 
 
 def made(work: Work) -> Made:
@@ -182,18 +185,24 @@ def _summed(work: Work) -> Made:
         try:
             total = exact.sums(values, work.counted, work.frames, work.carry("s"))
         except OverflowError as error:
-            raise _too_large(call) from error
+            raise SpecError(too_large(call)) from error
         state = _state(work, n=counts, s=total)
+    lost = None
     try:
         if call.function == "avg":
             return Made(exact.mean(total, counts, call.type), state)
-        return Made(pc.if_else(none, pa.scalar(None, call.type), total.cast(call.type)), state)
+        value = total.cast(call.type)
     except pa.ArrowInvalid as error:
-        raise _too_large(call) from error
+        if not work.lenient or call.function == "avg":
+            raise SpecError(too_large(call)) from error
+        value = convert(total, call.type, True)
+        lost = value.is_null().to_numpy(zero_copy_only=False)
+    return Made(pc.if_else(none, pa.scalar(None, call.type), value), state, lost)
 
 
-def _too_large(call: OverCall) -> SpecError:
-    return SpecError(f"{call.sql} is too large for {t.name(call.type)}; CAST its argument to a wider type")
+def too_large(call: OverCall) -> str:
+    """Say of a call that its value does not fit its type."""
+    return f"{call.sql} is too large for {t.name(call.type)}; CAST its argument to a wider type"
 
 
 def _doubles(values: pa.Array) -> moments.F64:

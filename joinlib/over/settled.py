@@ -7,12 +7,13 @@ and sums go on from numbers (`calls.carried`); lag, frames of some rows, first v
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from joinlib.aggregate.groups import Groups, number
+from joinlib.apart import KeepFailed
 from joinlib.arrays import I64
 from joinlib.expr.types import is_decimal
 from joinlib.model.inputs import HASH
@@ -44,6 +45,9 @@ class Settling:
     rows: Groups
     near: Groups
     sums: Groups
+    failed: KeepFailed | None = field(
+        default=None, kw_only=True
+    )  # takes rows for which an expression fails; None: they are an error
 
     def run(self, due: pa.RecordBatch, limit: int) -> pa.RecordBatch | None:
         """Return the results of rows below the limit, which are no longer stored; None if there are none."""
@@ -60,13 +64,18 @@ class Settling:
         parts = partitions(pa.concat_batches([rows.select(keys), sums.select(keys)]), self.over)
         parts, owners = parts[: rows.num_rows], parts[rows.num_rows :]
         found = computed(
-            self.over, rows, layouts_of(self.over, rows, parts), fresh, begin(sums, owners, parts)
+            self.over,
+            rows,
+            layouts_of(self.over, rows, parts),
+            fresh,
+            begin(sums, owners, parts),
+            lenient=self.failed is not None,
         )
         if limit != ALWAYS:
             near = rows.filter(pa.array(_needed(found, self.over, limit)))
             self._replace(self.near, old, near)
             self._replace(self.sums, sums.filter(pa.array(np.isin(owners, parts))), _totals(found, self.over))
-        return found.result(self.over, np.flatnonzero(fresh[found.layout.rows]))
+        return found.result(self.over, np.flatnonzero(fresh[found.layout.rows]), self.failed)
 
     def _replace(self, own: Groups, old: pa.RecordBatch, new: pa.RecordBatch) -> None:
         own.add(changed(old, new))
@@ -82,7 +91,7 @@ class Settling:
             waiting = self.rows.waiting
             rest = weighted(rest, np.ones(rest.num_rows, np.int64))
             self.rows.add(rest if waiting is None else summed([waiting, rest], rest.schema))
-        return found.result(self.over, np.flatnonzero(over))
+        return found.result(self.over, np.flatnonzero(over), self.failed)
 
 
 def growing(found: Computed, call: OverCall, limit: int) -> Mask:

@@ -30,17 +30,15 @@ def totals_schema(over: Over) -> pa.Schema:
 
 
 def totals(over: Over, sums: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the values of each partition. O(partitions).
+    """Return the values of each partition; NULL for a sum that does not fit its type. O(partitions).
 
     sums: a row for each partition.
-
-    Raises:
-        SpecError: a sum does not fit its type.
     """
     asked, schema = replace(over, calls=counting(over)), totals_schema(over)
     rows = _without_values(over, sums)  # nothing is counted of them: functions stand where they begin
     parts, none = partitions(rows, asked), np.zeros(rows.num_rows, np.bool_)
-    found = computed(asked, rows, layouts_of(asked, rows, parts), none, begin(sums, parts, parts))
+    layouts = layouts_of(asked, rows, parts)
+    found = computed(asked, rows, layouts, none, begin(sums, parts, parts), lenient=True)
     at = pa.array(found.layout.at)
     columns = [sums.column(name) for name in over.partition]
     for call in asked.calls:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from joinlib.aggregate.groups import committed, opened
 from joinlib.aggregate.keys import differ
+from joinlib.apart import KeepFailed
 from joinlib.arrays import I64
 from joinlib.model.inputs import InputPlan, KeepLate
 from joinlib.model.over import Over
@@ -30,7 +31,7 @@ from joinlib.over.layout import within
 from joinlib.over.present import passed
 from joinlib.over.settled import Settling, bound
 from joinlib.over.top import top
-from joinlib.route.content import weighted, weights
+from joinlib.route.content import weighing, weighted, weights
 from joinlib.state.manifest import Manifest
 from joinlib.state.run import time_values
 from joinlib.state.unit import sweep
@@ -42,6 +43,7 @@ class OverUnit:
     """Runs window functions over the rows of one batch in one unit. The caller holds the unit's lock.
 
     `manifest` is the state before the batch until `run` is exhausted, then the state after it. late: takes late rows.
+    failed: takes rows for which the select list, QUALIFY or a function fails.
     """
 
     def __init__(
@@ -53,9 +55,10 @@ class OverUnit:
         tuning: Tuning,
         manifest: Manifest,
         late: KeepLate | None = None,
+        failed: KeepFailed | None = None,
     ) -> None:
         self.over, self.inputs, self.unit, self.tuning = over, inputs, unit, tuning
-        self.manifest, self.folder, self._late = manifest, folder, late
+        self.manifest, self.folder, self._late, self._failed = manifest, folder, late, failed
         self.closed = manifest.watermark == ALWAYS
         self.deleted, self.unknown = (
             [0] * len(inputs),
@@ -74,7 +77,8 @@ class OverUnit:
         after, highest = advance(before.watermark, before.highest, delays, ticks, known)
         self.closed = after == ALWAYS
         if self.over.present is not None:
-            yield passed(self.over, self.stored, rows, before.watermark if self.closed else after)
+            until = before.watermark if self.closed else after
+            yield passed(self.over, self.stored, rows, until, self._failed)
         elif self.over.changelog:
             if rows.num_rows:
                 yield self._changed(rows)
@@ -144,11 +148,16 @@ class OverUnit:
         after[before] = remaining(old, rows)
         layouts = layouts_of(over, every)  # one sort for both
         was, now = (
-            computed(over, every, {by: within(layout, some) for by, layout in layouts.items()})
+            computed(
+                over,
+                every,
+                {by: within(layout, some) for by, layout in layouts.items()},
+                lenient=self._failed is not None,
+            )
             for some in (before, after)
         )
         own.add(_kept(now, over.top, old.num_rows) if over.top is not None and over.cuts else rows)
-        return _difference(over, was, now)
+        return _difference(over, was, now, self._failed)
 
     def _settled(self, before: int, after: int) -> pa.RecordBatch | None:
         """Return the rows that are final after the batch and were not before; None if that is none."""
@@ -157,8 +166,11 @@ class OverUnit:
             return None
         due = self.stored[0].release(limit)
         if self.over.settles_by is None:
-            return computed(self.over, living(due)).result(self.over) if due.num_rows else None
-        settling = Settling(self.over, *self.stored)
+            if not due.num_rows:
+                return None
+            found = computed(self.over, living(due), lenient=self._failed is not None)
+            return found.result(self.over, failed=self._failed)
+        settling = Settling(self.over, *self.stored, failed=self._failed)
         return settling.run(due, limit)
 
 
@@ -166,7 +178,7 @@ def _added(before: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(before, more, strict=True))
 
 
-def _difference(over: Over, was: Computed, now: Computed) -> pa.RecordBatch:
+def _difference(over: Over, was: Computed, now: Computed, failed: KeepFailed | None = None) -> pa.RecordBatch:
     """Return how the result changes. Of rows that stay, only those are looked at of which a function has changed."""
     stay = np.flatnonzero((was.layout.at >= 0) & (now.layout.at >= 0))
     before, after = was.layout.at[stay], now.layout.at[stay]
@@ -174,11 +186,15 @@ def _difference(over: Over, was: Computed, now: Computed) -> pa.RecordBatch:
     for name, values in was.values.items():
         pair = values.take(pa.array(before)), now.values[name].take(pa.array(after))
         other |= differ(*pair).to_numpy(zero_copy_only=False)
+    for error in {**was.errors, **now.errors}:
+        other |= was.lost(error)[before] != now.lost(error)[after]
     gone = np.ones(len(was.layout.rows), np.bool_)
     gone[before[~other]] = False
     come = np.ones(len(now.layout.rows), np.bool_)
     come[after[~other]] = False
-    return changed(was.result(over, np.flatnonzero(gone)), now.result(over, np.flatnonzero(come)))
+    was_failed, now_failed = (failed and weighing(failed, amount) for amount in (-1, 1))
+    old = was.result(over, np.flatnonzero(gone), was_failed)
+    return changed(old, now.result(over, np.flatnonzero(come), now_failed))
 
 
 def _kept(found: Computed, top: tuple[str, int], old: int) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.apart import Failing, KeepFailed
 from joinlib.arrays import I64, U64
 from joinlib.model.inputs import HASH, WEIGHT
 from joinlib.route import nested
@@ -65,6 +66,15 @@ def weighted(rows: pa.RecordBatch, amounts: I64) -> pa.RecordBatch:
     plain = unweighted(rows)
     schema = plain.schema.append(pa.field(WEIGHT, pa.int64()))
     return pa.record_batch([*plain.columns, pa.array(amounts, pa.int64())], schema)
+
+
+def weighing(failed: KeepFailed, amount: int) -> KeepFailed:
+    """Return what takes rows that fail, and passes them on with this weight."""
+
+    def take(rows: pa.RecordBatch, failing: Sequence[Failing]) -> None:
+        failed(weighted(rows, np.full(rows.num_rows, amount, np.int64)), failing)
+
+    return take
 
 
 def unweighted(rows: pa.RecordBatch) -> pa.RecordBatch:

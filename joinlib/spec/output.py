@@ -143,8 +143,9 @@ class Output(Model):
     )
     on_error: Literal["fail", "deadLetter"] = Field(
         default="fail",
-        description="What happens with a joined row for which a column of a select list fails: fail stops the job, "
-        "deadLetter leaves the row out and keeps it as a dead letter.",
+        description="What happens with a joined row, a group or a row of a window function for which a condition, an "
+        "aggregate or a column of a select list fails: fail stops the job, deadLetter leaves it out and keeps it as a "
+        "dead letter.",
     )
     files: OutputFiles | None = Field(default=None, description="Files in a folder.")
     kafka: KafkaOutput | None = Field(default=None, description="A Kafka topic.")

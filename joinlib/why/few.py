@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joinlib.apart import failing
+from joinlib.errors import SpecError
 from joinlib.expr import Column, Expr
 from joinlib.expr.equality import key
 
@@ -54,6 +56,19 @@ class Few:
         """Return for which rows a condition is true: neither false nor NULL."""
         value = condition.evaluate(self.read, self.rows.num_rows)
         return [bool(one) for one in pc.fill_null(value, False).to_pylist()]
+
+    def sound(self, condition: Expr) -> "tuple[Few, dict[int, str]]":
+        """Return the rows for which a condition does not fail, and what it says of the others, by position."""
+        try:
+            condition.evaluate(self.read, self.rows.num_rows)
+        except SpecError:
+            at = list(range(self.rows.num_rows))
+            found = failing(
+                len(at), lambda start, stop: self.take(at[start:stop]).truth(condition), SpecError
+            )
+            errors = {one.at: str(one.error) for one in found}
+            return self.where(n not in errors for n in at), errors
+        return self, {}
 
     def values(self, columns: Sequence[str]) -> list[tuple[object, ...]]:
         """Return the values of some columns by row, equal where SQL calls them equal."""

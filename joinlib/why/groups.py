@@ -11,6 +11,7 @@ import pyarrow as pa
 from joinlib.aggregate.groups import lowest_key, number
 from joinlib.aggregate.partial import Partials
 from joinlib.aggregate.unit import GroupUnit
+from joinlib.apart import Failing
 from joinlib.expr import Expr, ref
 from joinlib.expr.logic import conjuncts
 from joinlib.expr.packed import unpacked
@@ -63,17 +64,22 @@ def released(grouping: Grouping, few: Few, watermarks: Sequence[int]) -> list[bo
     return [key is not None and key < bound for key, bound in zip(keys, bounds, strict=True)]
 
 
-def row_of_group(stage: GroupStage, few: Few) -> pa.Table:
-    """Return the row that a unit makes of all rows of one group; none, if HAVING leaves it out."""
+def row_of_group(stage: GroupStage, few: Few) -> tuple[pa.Table, str | None]:
+    """Return the row that a unit makes of all rows of one group; none, if HAVING leaves it out, or it fails, and why."""
+    errors: list[str] = []
+
+    def failed(_: pa.RecordBatch, failing: Sequence[Failing]) -> None:
+        errors.extend(str(one.error) for one in failing)
+
     grouping, rows = stage.grouping, whole(few.rows)
     partials = Partials(grouping)
     partials.add(weighted(rows, np.ones(rows.num_rows, np.int64)) if grouping.changes else rows)
     blocks = [(0, number, block) for number, block in partials.blocks()]
     ends = [Tick(plan.number, closed=True) for plan in stage.inputs]
     with tempfile.TemporaryDirectory() as folder:
-        unit = GroupUnit(stage, 0, Path(folder), Tuning(), empty(1, len(stage.inputs)))
+        unit = GroupUnit(stage, 0, Path(folder), Tuning(), empty(1, len(stage.inputs)), failed)
         made = pa.Table.from_batches(unit.run(0, blocks, ends), stage.emitted)
-    return made.select(stage.schema.names)
+    return made.select(stage.schema.names), next(iter(errors), None)
 
 
 def refused(stage: GroupStage, told: Grouping, group: RowGroup, few: Few) -> GroupRefused | Unqualified:
@@ -108,4 +114,4 @@ def _of_having(stage: GroupStage, few: Few) -> pa.Table:
     keys = ((key.name, ref(key.name, key.type)) for key in grouping.keys)
     calls = ((call.name, ref(call.name, call.type)) for call in _read(grouping))
     asked = replace(stage, grouping=replace(grouping, having=None, select=(*keys, *calls)))
-    return row_of_group(asked, few)
+    return row_of_group(asked, few)[0]

@@ -15,6 +15,7 @@ from joinlib.aggregate.finish import finished
 from joinlib.aggregate.found import found
 from joinlib.aggregate.groups import families, opened
 from joinlib.aggregate.partial import merge
+from joinlib.apart import Failing
 from joinlib.expr import Expr, Node, Ref, ref
 from joinlib.expr.nodes import Call
 from joinlib.expr.packed import unpack, unpacked, unpacked_list
@@ -50,7 +51,11 @@ class KeptGroups:
         self, parts: Sequence[pa.RecordBatch], bags: Mapping[Bag, Sequence[pa.RecordBatch]]
     ) -> Iterator[pa.RecordBatch]:
         groups = merge(parts, self.grouping)
-        yield finished(groups, self.grouping, found(self.grouping, groups, bags))
+        yield finished(groups, self.grouping, found(self.grouping, groups, bags), _left_out)
+
+
+def _left_out(rows: pa.RecordBatch, failing: Sequence[Failing]) -> None:
+    """Take groups of which a value does not fit its type: they have no row in the result either."""
 
 
 def kept_groups(stage: GroupStage, told: GroupStage) -> NamedStore:

@@ -17,6 +17,7 @@ from joinlib.errors import SpecError
 from joinlib.expr import Expr
 from joinlib.expr.bound import Bound
 from joinlib.expr.logic import conjuncts
+from joinlib.expr.total import total
 from joinlib.model.bounds import describe
 from joinlib.model.inputs import InputPlan
 from joinlib.model.joins import Leaf
@@ -27,6 +28,7 @@ from joinlib.why.sift import Sifted
 from joinlib.why.verdict import (
     Excluded,
     Excludes,
+    Failed,
     KeyIsNull,
     Limit,
     NoPartner,
@@ -55,6 +57,7 @@ class Matching:
     nearest: Mapping[int, Nearest]  # by leaf
     row_of: Callable[[int], SourceRow]
     limit: Callable[[SideConfig, Few, int], Limit]  # of a row of a side
+    dead: str | None  # the folder of joined rows for which a condition fails; None: they stop the job
     lost: dict[int, Verdict] = field(default_factory=dict)
     missed: dict[int, Verdict] = field(default_factory=dict)  # why rows have no partner that may do without
 
@@ -214,14 +217,22 @@ class Matching:
         return joined
 
     def _passing(self, few: Few, condition: Expr | None, noted: dict[int, Verdict] | None = None) -> Few:
-        """Return the rows for which a condition is true, clause by clause."""
-        for clause in conjuncts(condition) if condition is not None else ():
+        """Return the rows for which a condition is true, clause by clause; as in the engine, those first that never fail."""
+        clauses = conjuncts(condition) if condition is not None else []
+        for clause in sorted(clauses, key=lambda one: not total(one.node)):
+            sound, errors = few.sound(clause)
+
+            def failed(_: Few, at: int, errors: Mapping[int, str] = errors) -> Verdict:
+                return Failed(errors[at], self.dead)
+
+            self._lose(few, sound, failed, noted)
+            few = sound
             kept = few.where(few.truth(clause))
 
-            def failed(few: Few, at: int, clause: Expr = clause) -> Verdict:
+            def refused(few: Few, at: int, clause: Expr = clause) -> Verdict:
                 return Unmatched(self._other_of(few, at), clause.sql, self._made_values(clause, few, at))
 
-            self._lose(few, kept, failed, self.lost if noted is None else noted)
+            self._lose(few, kept, refused, noted)
             few = kept
         return few
 

@@ -48,12 +48,21 @@ class Ranks:
         ]
         hashes = content_hash(keys, self.few.rows.num_rows)
         schema = pa.schema([(HASH, pa.uint64()), *self.over.columns])
-        return computed(self.over, pa.record_batch([pa.array(hashes), *columns], schema))
+        return computed(self.over, pa.record_batch([pa.array(hashes), *columns], schema), lenient=True)
+
+    @cached_property
+    def failing(self) -> Mapping[int, str]:
+        """Why rows fail, by their positions."""
+        rows = self._found.layout.rows
+        found = self._found.failing(self.over, np.arange(len(rows)))
+        return {int(rows[one.at]): str(one.error) for one in found}
 
     @cached_property
     def passing(self) -> frozenset[int]:
         """The rows that QUALIFY leaves, by their positions."""
-        at = self._found.passing(self.over.qualify, np.arange(self.few.rows.num_rows))
+        rows = self._found.layout.rows
+        sound = np.flatnonzero(~np.isin(rows, list(self.failing)))
+        at = self._found.passing(self.over.qualify, sound)
         return frozenset(self._found.layout.rows[at].tolist())
 
     def final(self, watermark: int) -> Mask:

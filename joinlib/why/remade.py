@@ -28,6 +28,7 @@ from joinlib.why.progress import Progress
 from joinlib.why.scan import Scans, TooMany
 from joinlib.why.verdict import (
     Counted,
+    Failed,
     Filtered,
     InGroup,
     Late,
@@ -130,8 +131,10 @@ class Remade:
         self.say(own, InGroup(group, limit if waits else None, grouping.release is not None))
         if waits:
             return Few(stage.schema.empty_table(), ())
-        row = row_of_group(stage, members)
-        if not row.num_rows and grouping.having is not None:
+        row, error = row_of_group(stage, members)
+        if error is not None:
+            self.say(own, Failed(error, self.dead.of_stage(level.number)))
+        elif not row.num_rows and grouping.having is not None:
             self.say(own, refused(stage, self._told(level), group, members))
         return Few(row, (origin,) * row.num_rows)
 
@@ -174,7 +177,9 @@ class Remade:
                 self._unmet(ranks, at, asof, asked)
                 continue
             own = asked.intersection(ranks.joined(at))
-            if own and over.qualify is not None and at not in ranks.passing:
+            if own and at in ranks.failing:
+                self.say(own, Failed(ranks.failing[at], self.dead.of_stage(level.number)))
+            elif own and over.qualify is not None and at not in ranks.passing:
                 self._left_out(level, ranks, at, asof, asked)
             elif own and not final[at]:
                 self.say(own, Unsettled(limit, over.settles_by is not None))

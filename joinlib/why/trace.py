@@ -126,7 +126,7 @@ class Trace:
             table = kept_table(task, self._progress.tables().get(task.alias))
             if table is None:
                 raise NotFollowed(f"its rows are looked up in {lookup.table.source}, which is not kept whole")
-            made = table.looked_up(made, self._lose)
+            made = table.looked_up(made, self._lose, self._dead.of_stage(number))
         return self._selected(number, made)
 
     def _selected(self, number: int, made: Few) -> Few:
@@ -226,7 +226,8 @@ class Trace:
             waiting.remove(at)
             with self._few_enough(level.inputs[at]):
                 leaves[at], nearest[at] = self._partners(level, at, keys, known, leaves)
-        matching = Matching(level, leaves, asked, nearest, self.row_of, self._incoming.limit_of(level))
+        dead, limit = self._dead.of_stage(level.number), self._incoming.limit_of(level)
+        matching = Matching(level, leaves, asked, nearest, self.row_of, limit, dead)
         made = matching.run()
         alone = {one: why for one, why in matching.missed.items() if one not in matching.lost}
         for one, verdict in (*alone.items(), *matching.lost.items()):

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from joinlib.engine.edge import Way
-from joinlib.engine.letters import InputLetters
+from joinlib.engine.letters import InputLetters, netted
 from joinlib.engine.sources import SourcePlan
 from joinlib.errors import SpecError
+from joinlib.model.letters import LETTER
 from joinlib.plan import pipeline_of
 from joinlib.source import CsvFormat, FilesConfig, make, reader
 from joinlib.spec import ddl
@@ -152,11 +153,127 @@ def test_late_rows_of_one_of_united_inputs_cannot_be_kept(folder: Path, keeps: s
         pipeline_of(document(folder, UNITED, of_a, of_c))
 
 
-def test_a_result_without_a_join_keeps_none(folder: Path) -> None:
+KEEPS: dict[str, Any] = {"files": {"path": "out"}, "onError": "deadLetter"}
+
+
+def test_a_result_without_a_join_or_groups_keeps_none(folder: Path) -> None:
     """What fails there is a row of an input."""
-    keeps = {"files": {"path": "out"}, "mode": "changelog", "onError": "deadLetter"}
-    with pytest.raises(SpecError, match=r"output\.onError: is deadLetter, but nothing is joined"):
-        pipeline_of(document(folder, "SELECT k, sum(v) AS s FROM a GROUP BY k", {}, output=keeps))
+    with pytest.raises(SpecError, match=r"output\.onError: is deadLetter, but nothing is joined or grouped"):
+        pipeline_of(document(folder, "SELECT k, 10 / v AS s FROM a", {}, output=KEEPS))
+
+
+BOTH = "a.k = b.k AND b.at BETWEEN a.at AND a.at + INTERVAL 1 MINUTE"
+CONDITIONS = {
+    "LEFT JOIN": f"SELECT a.k, b.v FROM a LEFT JOIN b ON {BOTH} AND COND",
+    "FULL JOIN": f"SELECT a.k, b.v FROM a FULL JOIN b ON {BOTH} AND COND",
+    "SEMI JOIN": f"SELECT a.k FROM a LEFT SEMI JOIN b ON {BOTH} AND COND",
+    "ANTI JOIN": f"SELECT a.k FROM a LEFT ANTI JOIN b ON {BOTH} AND COND",
+    "LEFT JOIN with b": "SELECT a.k, b.v FROM a LEFT JOIN b ON a.k = b.k AND COND",
+}
+
+
+@pytest.mark.parametrize("kind", CONDITIONS)
+def test_what_nobody_can_tell_a_match_is_refused(folder: Path, kind: str) -> None:
+    """A pair that is no match would give a row that the query does not have, or take one; with TRY it is said what it is."""
+
+    def planned(condition: str) -> None:
+        job = document(folder, CONDITIONS[kind].replace("COND", condition), {}, output=KEEPS)
+        if kind.endswith("b"):  # a table
+            b = {"schema": SCHEMA, "role": "table", "files": {"path": "b", "format": "csv"}}
+            inputs = {**job.spec.inputs, "b": type(job.spec.inputs["b"]).model_validate(b)}
+            job = job.model_copy(update={"spec": job.spec.model_copy(update={"inputs": inputs})})
+        pipeline_of(job)
+
+    with pytest.raises(
+        SpecError, match=rf"output\.onError: is deadLetter, but .*, a condition of an? {kind}, may fail"
+    ):
+        planned("b.v / a.v < 3")
+    for condition in ("try_divide(b.v, a.v) < 3", "a.v < b.v", "lower(TRY_CAST(a.v AS STRING)) LIKE '1%'"):
+        planned(condition)
+
+
+def test_conditions_of_a_join_by_paths_are_refused(folder: Path) -> None:
+    """How many letters there were would depend on the order of probes."""
+    fails = PATHS + " AND c.v / a.v < 3"
+    with pytest.raises(
+        SpecError, match=r"may fail for a pair of rows, which a join by paths sees more than once"
+    ):
+        pipeline_of(document(folder, fails, {}, output=KEEPS))
+    assert pipeline_of(document(folder, fails.replace("PATHS(", "STAGES("), {}, output=KEEPS))
+
+
+def test_sums_over_windows_of_many_digits_are_refused(folder: Path) -> None:
+    """Rows that come later would be summed on from one that is not there."""
+    sql = "SELECT k, sum(CAST(v AS DECIMAL(38, 2))) OVER (PARTITION BY k ORDER BY at) AS s FROM a"
+    with pytest.raises(
+        SpecError, match=r"may have more than 38 digits.*CAST its argument to DECIMAL\(28, 2\)"
+    ):
+        pipeline_of(document(folder, sql, {}, output=KEEPS))
+    assert pipeline_of(document(folder, sql.replace("38, 2", "28, 2"), {}, output=KEEPS))
+
+
+LOOKED_UP = {
+    "condition": ("SELECT a.k, b.v AS w FROM a JOIN b ON a.k = b.k AND b.v / a.v < 3", {"a.v", "b.v"}),
+    "WHERE": (
+        "SELECT a.k, b.v AS w FROM a LEFT JOIN b ON a.k = b.k WHERE coalesce(b.v, 7) / a.v < 3",
+        {"a.v", "b.v"},
+    ),
+    "key": (
+        "SELECT a.k, b.v AS w FROM a JOIN c ON a.k = c.k LEFT JOIN b ON (c.k + 7) / a.v = b.k",
+        {"a.v", "c.k"},
+    ),
+}
+
+
+@pytest.mark.parametrize("place", LOOKED_UP)
+def test_rows_that_fail_where_a_table_is_looked_up(folder: Path, place: str) -> None:
+    """They are left out, also of a LEFT JOIN, where the row has not failed to match."""
+    sql, told = LOOKED_UP[place]
+    job = document(folder, sql, {}, output=KEEPS)
+    b = {"schema": SCHEMA, "role": "table", "files": {"path": "b", "format": "csv"}}
+    inputs = {**job.spec.inputs, "b": type(job.spec.inputs["b"]).model_validate(b)}
+    inputs["b"] = inputs["b"].model_copy(update={"files": job.spec.inputs["b"].files})
+    job = job.model_copy(update={"spec": job.spec.model_copy(update={"inputs": inputs})})
+    list(Product(job, SMALL, Course()).batches())
+    found = letters(folder)
+    assert found and all(one["row"]["a.v"] == 0 and told <= one["row"].keys() for one in found)
+    assert all(one["error"].count(", in the condition ") == 1 for one in found)
+    came = [pq.read_table(f, columns=["k"]).num_rows for f in (folder / "out").glob("batch=*/*.parquet")]
+    assert sum(came) > 0, "those of the second batch, whose v is 1"
+
+
+def test_a_sum_over_a_window_that_is_too_large_and_then_none(folder: Path) -> None:
+    """Both are NULL where values are compared; only the second is a result."""
+    sql = "SELECT v, sum(v) OVER (PARTITION BY k) AS s FROM a"
+    more = {"output": {**KEEPS, "mode": "changelog"}}
+    job = document(folder, sql, {"changes": {"op": "op"}, "schema": f"{SCHEMA}, op STRING"}, **more)
+    for number, op in enumerate(("insert", "delete")):
+        rows = [f"1,{2**63 - 1},,{op}", f"1,{2**63 - 2},,{op}", *["1,,,insert"][number:]]
+        (folder / "a" / f"{number}.csv").write_text("\n".join(["k,v,at,op", *rows, ""]))
+    inputs = {"a": job.spec.inputs["a"].model_copy(update={"event_time": None})}
+    job = job.model_copy(update={"spec": job.spec.model_copy(update={"inputs": inputs})})
+    list(Product(job, SMALL, Course()).batches())
+    found = [(one["batch"], one["change"], one["row"]["v"]) for one in letters(folder)]
+    assert Counter(found[:3]) == Counter((0, "insert", v) for v in (None, 2**63 - 1, 2**63 - 2))
+    assert Counter(found[3:]) == Counter((1, "delete", v) for v in (None, 2**63 - 1, 2**63 - 2))
+    assert [pq.read_table(f).num_rows for f in sorted((folder / "out").glob("batch=1/*.parquet"))] == [1]
+
+
+def test_letters_of_rows_that_come_and_go_in_a_batch_are_none() -> None:
+    """Of equal letters the sum is left, each as often as it came or went."""
+
+    def made(*rows: tuple[str, str]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist([{"row": row, "change": change} for row, change in rows], LETTER)
+
+    came = made(("a", "insert"), ("b", "insert"), ("b", "insert"), ("c", "delete"))
+    left = netted([came, made(("a", "delete"), ("b", "delete"), ("c", "delete"))])
+    rows = [row for batch in left for row in batch.to_pylist()]
+    assert [(row["row"], row["change"]) for row in rows] == [
+        ("b", "insert"),
+        ("c", "delete"),
+        ("c", "delete"),
+    ]
+    assert netted([made(("a", "insert")), made(("a", "delete"))]) == []
 
 
 def test_without_it_an_error_stops_the_job(folder: Path) -> None:

@@ -32,6 +32,30 @@ CAUSES: dict[str, tuple[str, Files, dict[str, Any], dict[str, Any], str]] = {
             " letter in DEAD"
         ),
     ),
+    "fails in a condition": (
+        f"{INNER} WHERE o.amount / p.paid > 0",
+        also(ONE, orders=(0, order(4711)), payments=(0, payment(4711, paid=0))),
+        {},
+        KEPT,
+        (
+            "fails: (o.amount / p.paid) cannot be computed for some row: division by zero; use NULLIF on the divisor; it is a"
+            " dead letter in DEAD"
+        ),
+    ),
+    "fails as a group": (
+        f"SELECT g.order_id, 10 / sum(g.paid) AS s FROM ({INNER}) g GROUP BY g.order_id",
+        also(ONE, orders=(0, order(4711)), payments=(0, payment(4711, paid=0))),
+        {},
+        {**KEPT, "mode": "changelog"},
+        "division by zero; use NULLIF on the divisor; it is a dead letter in DEAD",
+    ),
+    "fails above a window function": (
+        f"SELECT g.order_id, 10 / sum(g.paid) OVER (PARTITION BY g.order_id) AS s FROM ({INNER}) g",
+        also(ONE, orders=(0, order(4711)), payments=(0, payment(4711, paid=0))),
+        {},
+        {**KEPT, "mode": "changelog"},
+        "division by zero; use NULLIF on the divisor; it is a dead letter in DEAD",
+    ),
     "late": (
         SOON,
         also(LATER, orders=(2, order(4711, "12:59:47"))),

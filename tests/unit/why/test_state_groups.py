@@ -189,6 +189,17 @@ def test_what_there_is(folder: Path) -> None:
         assert listed(job) == {"groups": told}
 
 
+def test_a_group_without_a_row_in_the_result(folder: Path) -> None:
+    """Its sum does not fit its type: it is a dead letter, and no failure of those that ask for the others."""
+    sql = "SELECT customer, sum(amount) AS s FROM orders GROUP BY customer"
+    given = [order(1, customer=1, amount=2**63 - 1), order(2, customer=1, amount=1), order(3, customer=2)]
+    output = {**CHANGELOG["output"], "onError": "deadLetter"}
+    job = document(folder, sql, {"orders": [given]}, {"output": output, "deadLetters": {"path": "dead"}})
+    lived(job, folder)
+    assert listed(job)["groups"][0] == "1 row of stage 0, kept forever"
+    assert asked(job, "SELECT customer, s FROM groups")[1:-1] == [["2", "50"]]
+
+
 def test_nothing_is_written(folder: Path) -> None:
     """Neither beside the checkpoint nor in it."""
     job = document(folder, WINDOWS, {"orders": drawn()["orders"]})

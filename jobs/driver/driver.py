@@ -276,6 +276,7 @@ class DriverProcess(Collector):
             loads=flow.loads,
             route_skew=flow.route_skew,
             heap=flow.heap,
+            heaps=pool.heaps() if pool else {},
             hot=flow.hot,
             there=tuple(there),
             spare=len(ready) - len(there),
@@ -328,7 +329,10 @@ class DriverProcess(Collector):
             if self.around.place:
                 total = spark_conf.asked(self.executors, self.moment.wanted)
                 self._pool = ExecutorPool(flow.job.spark, total, self.executors.cores)
-            self._tell(figures=beginning(len(self.pipeline.inputs), time.monotonic()))
+            self._tell(
+                figures=beginning(len(self.pipeline.inputs), time.monotonic()),
+                origin=_origin(self.document.spec.checkpoint.folder),
+            )
         self._enter("Running")
 
     def failed(self, message: str) -> None:
@@ -375,6 +379,17 @@ def _stored(checkpoint: Path, units: int) -> frozenset[int]:
     """Return the units that have segments; units of later stages follow those of earlier ones."""
     found = [f for f in checkpoint.glob("state/*/*") if f.name.isdigit() and f.parent.name.isdigit()]
     return frozenset(int(f.parent.name) * units + int(f.name) for f in found)
+
+
+def _origin(checkpoint: Path) -> tuple[str, int] | None:
+    """Return of which job, and behind which of its batches, a checkpoint began as a fork.
+
+    None also where the job's name was not noted.
+    """
+    from joinlib.checkpoint.identity import origin_of
+
+    known = origin_of(checkpoint) or {}
+    return (known["name"], known["batch"]) if "name" in known else None
 
 
 def drive(file: Path, around: DriverEnvironment) -> int:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from joinlib.checkpoint import batches
 from joinlib.checkpoint.history import History
-from joinlib.checkpoint.identity import identity_of, inherit, set_units, units_of
+from joinlib.checkpoint.identity import identity_of, inherit, name_of, set_units, units_of
 from joinlib.errors import WAY_BACK, NotReady, SpecError, StateError
 from joinlib.files import sync
 from joinlib.model.stage import Pipeline
@@ -78,7 +78,8 @@ def _forked(history: History, batch: int, target: Path, name: str, pipeline: Pip
             _copy(source, aside / source.relative_to(history.checkpoint))
         batches.identify(aside / "spark", synced=False)  # all is synced below
         read = batches.offset(aside / "spark", batch)["inputs"]
-        origin = {"id": identity_of(history.checkpoint), "batch": batch, "inputs": read}
+        first = history.checkpoint
+        origin = {"id": identity_of(first), "name": name_of(first), "batch": batch, "inputs": read}
         inherit(aside, name, pipeline, origin, synced)
         set_units(aside, units_of(history.checkpoint), synced)  # its first run divides them, if it has others
         if synced:

@@ -281,11 +281,19 @@ class DriverProcess(Collector):
             there=tuple(there),
             spare=len(ready) - len(there),
             leaving=leaving,
-            refused=pool.refused() if pool else "",
+            refused=self._refused(),
             partitions=flow.job.partitions if flow.job else None,
         )
         reading = readers(warm, ready, pool.wanted) if pool else []
         self._spread(flow, [executor for executor in warm if executor in there], reading)
+
+    def _refused(self) -> str:
+        """Return why pods of executors are not made, also while Spark starts; nothing where there are none."""
+        if not self.around.place:
+            return ""
+        from joinlib.spark.executors import refused
+
+        return refused()
 
     def _working(self, ready: Sequence[str], warm: Sequence[str]) -> list[str]:
         """Return the executors that get units; the others that are ready are spare."""

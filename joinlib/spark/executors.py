@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from joinlib.metric.heap import Heap, heaps
@@ -29,6 +30,15 @@ def leavers(ready: Iterable[str], total: int, held: Mapping[str, int] = _NOTHING
     return order[: max(0, len(order) - total)]
 
 
+def refused() -> str:
+    """Return why the API server makes no pod of an executor; empty if it does, or no pods are made.
+
+    It is known before there is a session: Spark waits for executors first.
+    """
+    jvm = SparkContext._jvm
+    return str(jar.known(jvm, "PatientAllocator").refusal()) if jvm is not None and jar.there() else ""
+
+
 class ExecutorPool:
     """The executors of a session. Thread-safe."""
 
@@ -38,7 +48,6 @@ class ExecutorPool:
         self._leaving, self._warm = set[str](), set[str]()
         self._lock = threading.Lock()
         self._plugin = self._class("WarmExecutor", "spark.plugins")
-        self._allocator = self._class("PatientAllocator", jar.ALLOCATOR)
         self._heaps = self._class("Heaps", "spark.plugins")
         self._rehearsals = Rehearsals(lambda new: rehearse(spark, new, cores), self._staying())
         self.wanted = total
@@ -62,10 +71,6 @@ class ExecutorPool:
         warm = self._rehearsals.done(ready, coming=ready != there)
         self.coming = warm != there
         return warm
-
-    def refused(self) -> str:
-        """Return why the API server makes no pod of an executor; empty if it does."""
-        return str(self._allocator.refusal()) if self._allocator else ""
 
     def heaps(self) -> dict[str, Heap]:
         """Return the heap of each executor that has told of it; some may have left."""

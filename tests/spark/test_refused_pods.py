@@ -19,23 +19,27 @@ pytestmark = pytest.mark.spark
 
 _QUOTA = 'pods "{}" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1'
 _FAILURES = 2  # of executors, after which Spark ends the driver
-# The driver: says why nothing is made after more attempts than Spark's own allocator survives, and what it says once a pod is made.
+# The driver: while Spark waits for executors, says why none is made after more attempts than Spark's own allocator survives, and
+# what it says once a pod is made.
 _DRIVE = """
-import json, sys, time
+import json, os, sys, threading, time
 from urllib.request import urlopen
 from joinlib.spark import session
 from joinlib.spark.boot import home, jar
-from joinlib.spark.executors import ExecutorPool
+from joinlib.spark.executors import refused
 
 home.use()
 server = sys.argv[1]
 kubernetes = {"container.image": "streamjoin:1", "executor.podNamePrefix": "late-exec-0a1b2c3d",
               "authenticate.oauthToken": "it", "allocation.batch.delay": "101ms", "executor.disableConfigMap": "true"}
-spark = session.start(1, {"spark.master": f"k8s://{server}", "spark.submit.deployMode": "client", "spark.driver.host": "127.0.0.1",
-                          "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s", "spark.executor.instances": "1",
-                          "spark.executor.maxNumFailures": sys.argv[2], **jar.patience(),
-                          **{f"spark.kubernetes.{name}": value for name, value in kubernetes.items()}})
-pool = ExecutorPool(spark, 1, 1)
+conf = {"spark.master": f"k8s://{server}", "spark.submit.deployMode": "client", "spark.driver.host": "127.0.0.1",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0", "spark.scheduler.maxRegisteredResourcesWaitingTime": "1h",
+        "spark.executor.instances": "1",
+        "spark.executor.maxNumFailures": sys.argv[2], **jar.patience(),
+        **{f"spark.kubernetes.{name}": value for name, value in kubernetes.items()}}
+assert not refused()
+starting = threading.Thread(target=session.start, args=(1, conf), daemon=True)
+starting.start()
 
 def until(true):
     while not true(): time.sleep(0.05)
@@ -44,11 +48,12 @@ def posted():
     return int(urlopen(f"{server}/posted").read())
 
 until(lambda: posted() > 2 * int(sys.argv[2]))
-until(pool.refused)
-print(json.dumps(pool.refused()))
+until(refused)
+print(json.dumps(refused()))
 urlopen(f"{server}/admit")
-until(lambda: not pool.refused())
-print(json.dumps("made"), flush=True)
+until(lambda: not refused())
+print(json.dumps("made" if starting.is_alive() else "started"), flush=True)
+os._exit(0)
 """
 
 
@@ -113,7 +118,9 @@ def server() -> Iterator[PodServer]:
 
 
 def test_the_driver_goes_on_and_knows_why(server: PodServer, tmp_path: Path) -> None:
-    """However often a quota refuses a pod; the words stay the same, are logged once, and are over once a pod is made."""
+    """However often a quota refuses a pod, and while Spark waits for executors, before there is a session; the words stay the same,
+    are logged once, and are over once a pod is made.
+    """
     done = subprocess.run(
         [sys.executable, "-c", _DRIVE, f"http://127.0.0.1:{server.port}", str(_FAILURES)],
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])},

@@ -15,6 +15,7 @@ from joinlib.checkpoint.identity import inherit
 from joinlib.errors import NotReady, SpecError
 from joinlib.metric.heap import Heap
 from joinlib.scale import ExecutorRequest
+from joinlib.spark import executors
 from joinlib.spec import load
 
 POD = {
@@ -126,7 +127,6 @@ class Pool:
     rehearsals: int = 0
     wanted: int = 0
     coming: bool = False
-    refusal: str = ""
     told: dict[str, Heap] = field(default_factory=dict)
     asked: list[int] = field(default_factory=list)
 
@@ -135,9 +135,6 @@ class Pool:
 
     def ready(self) -> list[str]:
         return list(self.there)
-
-    def refused(self) -> str:
-        return self.refusal
 
     def heaps(self) -> dict[str, Heap]:
         return self.told
@@ -352,14 +349,19 @@ def test_so_many_are_asked_for(seen: Scene) -> None:
     assert seen.driver.moment.wanted == 4
 
 
-def test_why_there_are_too_few_is_told(seen: Scene) -> None:
-    """As long as it is so; the others work."""
-    seen.pool.refusal = "exceeded quota: small"
+@pytest.mark.parametrize("phase", ["Starting", "Running"])
+def test_why_there_are_too_few_is_told(seen: Scene, monkeypatch: pytest.MonkeyPatch, phase: str) -> None:
+    """As long as it is so, and while Spark starts, too; the others work. Where executors are no pods nobody is asked."""
+    refusals = iter(["exceeded quota: small", ""])
+    monkeypatch.setattr(executors, "refused", lambda: next(refusals))
+    seen.driver._tell(phase=phase)
+    if phase == "Starting":
+        seen.driver._pool = None
     seen(2, "1")
-    assert seen.driver.answers().status()["executors"]["refused"] == "exceeded quota: small"
-    seen.pool.refusal = ""
-    seen(2, "12")
-    assert seen.driver.answers().status()["executors"]["refused"] is None
+    seen.driver.around = driver_environment(POD)
+    for told in ("exceeded quota: small", None):
+        seen(2, "1")
+        assert seen.driver.answers().status()["executors"]["refused"] == told
 
 
 def test_why_they_are_asked_for_is_told(seen: Scene, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,12 +7,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.jsonserver import Answer, Request, serving_json
 from tests.patience import HUNG_S
 
 pytestmark = pytest.mark.spark
@@ -63,66 +63,41 @@ class PodServer:
 
     admits: bool = False
     posted: int = 0
-    port: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
-        """Return status and answer."""
-        if path == "/posted":
-            return 200, self.posted
-        if path == "/admit":
-            self.admits = True
-            return 200, None
-        if method == "POST":
-            self.posted += 1
-            name = body["metadata"]["name"]
-            if not self.admits:
-                return 403, {
-                    "kind": "Status",
-                    "code": 403,
-                    "status": "Failure",
-                    "message": _QUOTA.format(name),
-                }
-            return 201, {**body, "metadata": {**body["metadata"], "uid": name}}
+    def answer(self, request: Request) -> Answer:
+        with self.lock:
+            if request.path == "/posted":
+                return 200, self.posted
+            if request.path == "/admit":
+                self.admits = True
+                return 200, None
+            if request.method == "POST":
+                self.posted += 1
+                return self._made(request.body)
         return 200, {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}
+
+    def _made(self, pod: dict[str, Any]) -> Answer:
+        name = pod["metadata"]["name"]
+        if self.admits:
+            return 201, {**pod, "metadata": {**pod["metadata"], "uid": name}}
+        message = _QUOTA.format(name)
+        return 403, {"kind": "Status", "code": 403, "status": "Failure", "message": message}
 
 
 @pytest.fixture
-def server() -> Iterator[PodServer]:
-    pods = PodServer()
-
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            length = int(self.headers.get("Content-Length", 0))
-            body = json.loads(self.rfile.read(length)) if length else None
-            with pods.lock:
-                status, answer = pods.answer(self.command, self.path, body)
-            said = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(said)))
-            self.end_headers()
-            self.wfile.write(said)
-
-        do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = answer  # noqa: N815 - as http.server calls them
-
-        def log_message(self, *_: Any) -> None:
-            """Nobody reads it."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    pods.port = http.server_port
-    threading.Thread(target=http.serve_forever, daemon=True).start()
-    yield pods
-    http.shutdown()
-    http.server_close()
+def server() -> Iterator[str]:
+    """Its address."""
+    with serving_json(PodServer().answer) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
-def test_the_driver_goes_on_and_knows_why(server: PodServer, tmp_path: Path) -> None:
+def test_the_driver_goes_on_and_knows_why(server: str, tmp_path: Path) -> None:
     """However often a quota refuses a pod, and while Spark waits for executors, before there is a session; the words stay the same,
     are logged once, and are over once a pod is made.
     """
     done = subprocess.run(
-        [sys.executable, "-c", _DRIVE, f"http://127.0.0.1:{server.port}", str(_FAILURES)],
+        [sys.executable, "-c", _DRIVE, server, str(_FAILURES)],
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])},
         cwd=tmp_path,
         capture_output=True,

@@ -3,18 +3,22 @@
 from typing import Any
 
 from dashboards import house
-from dashboards.house import Ask, Row
+from dashboards.house import Ask, Missing, Row
 from dashboards.queries import WINDOW, every, total
 
 _TOP = 15
 _JOB = ("namespace", "streamjoin")
 _NAME = "{{namespace}}/{{streamjoin}}"
+_NONE = Missing(
+    "none", "There is no job in these namespaces, or Prometheus scrapes neither drivers nor operator."
+)
+_NO_FORK = Missing("no forks", "No job that runs is a fork of another one.")
 
 
 def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON."""
     says = "Which StreamJoins need somebody? Phase, lag, load and restarts of all of them."
-    rows = [_now(), _worst(), _phases(), _flow()]
+    rows = [_now(), _alerts(), _worst(), _phases(), _flow()]
     return house.board("fleet", "Fleet", says, rows, choices=house.some_namespaces())
 
 
@@ -24,6 +28,7 @@ def _now() -> Row:
     alerts = 'ALERTS{alertname=~"StreamJoin.*", alertstate="firing", namespace=~"$namespace|"}'
     return Row(
         "Now",
+        _NONE,
         [
             house.figure(
                 "Jobs",
@@ -80,9 +85,35 @@ def _now() -> Row:
     )
 
 
+def _alerts() -> Row:
+    forked = f"max by (namespace, streamjoin, origin) ({every('streamjoin_forked_batch')})"
+    return Row(
+        "Alerts and forks",
+        _NO_FORK,
+        [
+            house.alerts(
+                "Alerts that fire",
+                "Alerts of StreamJoins of all namespaces that fire, or will if it goes on. Empty also where Prometheus has not"
+                " the chart's rules (`prometheusRule.enabled`), or Grafana does not ask it for alerts.",
+                "StreamJoin",
+                span=16,
+            ),
+            house.named(
+                "Forks",
+                "Jobs that run and began with the state of another one, by `streamjoin fork`, and the batch of that job"
+                " behind which they began. Both read the same inputs until one of them is removed.",
+                house.NUMBER,
+                Ask(forked, f"{_NAME} of {{{{origin}}}}"),
+                span=8,
+            ),
+        ],
+    )
+
+
 def _worst() -> Row:
     return Row(
         "Those that stand out",
+        _NONE,
         [
             house.ranking(
                 "Lag by job",
@@ -114,6 +145,7 @@ def _phases() -> Row:
     phase = f"max by (namespace, streamjoin, phase) ({every('streamjoin_job_phase')}) == 1"
     return Row(
         "Phases",
+        house.NO_OPERATOR,
         [
             house.spans(
                 "Phases over time",
@@ -136,6 +168,7 @@ def _flow() -> Row:
     last = f"time() - max by (namespace, streamjoin) ({every('streamjoin_last_batch_timestamp_seconds')})"
     return Row(
         "Jobs over time",
+        _NONE,
         [
             house.lines(
                 "Rows in by job",

@@ -19,12 +19,13 @@ from grafana_foundation_sdk.models import common as look
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 
-Panel = timeseries.Panel | stat.Panel | heatmap.Panel | statetimeline.Panel | bargauge.Panel
+Panel = timeseries.Panel | stat.Panel | heatmap.Panel | statetimeline.Panel | bargauge.Panel | build.Panel
 SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 GREEN, YELLOW, RED = "green", "#EAB839", "red"
 COUNT, ROWS_RATE, BYTES, SECONDS, RATIO, NUMBER = "short", "rowsps", "bytes", "s", "percentunit", "none"
 HEIGHT = 8
 _STAT_HEIGHT = 4
+_MOST_IMPORTANT_FIRST = 3  # as Grafana numbers the orders of its lists of alerts
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,32 @@ class Ask:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """Why there may be nothing to show: a word or two in place of a figure, a sentence in place of a graph."""
+
+    word: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Row:
-    """Panels under a heading. `folded`: closed at first, as many jobs have nothing to show there."""
+    """Panels under a heading, and what is said in place of one that is empty.
+
+    `folded`: closed at first, as many jobs have nothing to show there.
+    """
 
     title: str
+    missing: Missing
     panels: Sequence[Panel]
     folded: bool = False
+
+
+NO_DRIVER = Missing(
+    "no driver", "The driver does not run, has just started, or is not scraped by Prometheus."
+)
+NO_OPERATOR = Missing(
+    "no operator", "No operator runs, or Prometheus does not scrape it: see StreamJoinOperatorDown."
+)
 
 
 @dataclass(frozen=True)
@@ -157,6 +178,12 @@ def word(title: str, says: str, ask: Ask, good: Sequence[str], span: int = 3) ->
     return panel
 
 
+def named(title: str, says: str, unit: str, ask: Ask, span: int = 8) -> stat.Panel:
+    """A figure for each series, below its name."""
+    panel = figure(title, says, unit, ask, span=span).height(HEIGHT)
+    return panel.graph_mode(look.BigValueGraphMode.NONE).text_mode(look.BigValueTextMode.VALUE_AND_NAME)
+
+
 def map_of(title: str, says: str, unit: str, ask: Ask, span: int = 12) -> heatmap.Panel:
     """A row for each series, of a stronger colour where it is greater."""
     return (
@@ -219,6 +246,33 @@ def ranking(title: str, says: str, unit: str, ask: Ask, span: int = 12) -> barga
     )
 
 
+def alerts(title: str, says: str, named: str, span: int = 12) -> build.Panel:
+    """The alerts with this in their names that fire or are about to, those that matter most first.
+
+    Grafana asks its sources of alerts itself, and says itself that there are none.
+    """
+    states = {"firing": True, "pending": True, "error": True, "noData": False, "normal": False}
+    options = {
+        "viewMode": "list",
+        "groupMode": "default",
+        "groupBy": [],
+        "maxItems": 20,
+        "sortOrder": _MOST_IMPORTANT_FIRST,
+        "dashboardAlerts": False,
+        "alertName": named,
+        "alertInstanceLabelFilter": "",
+        "datasource": "",
+        "stateFilter": states,
+    }
+    panel = build.Panel().type("alertlist").title(title).description(says).span(span).height(HEIGHT)
+    return panel.options(options).no_value("No alert fires, or is about to.")
+
+
+def empty(panel: Panel, why: str) -> Panel:
+    """A panel that is empty for a reason of its own, not for that of its row."""
+    return panel.no_value(why)
+
+
 def board(
     name: str,
     title: str,
@@ -249,7 +303,7 @@ def board(
     numbers = itertools.count(1)
     for row in rows:
         heading = build.Row(row.title).id(next(numbers))
-        panels = [panel.id(next(numbers)) for panel in row.panels]
+        panels = [_excused(panel, row.missing).id(next(numbers)) for panel in row.panels]
         for panel in panels if row.folded else ():
             heading = heading.with_panel(panel)
         made = made.with_row(heading)
@@ -287,6 +341,12 @@ def _choice(name: str, label: str, query: str) -> build.QueryVariable:
         .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(model.VariableSort.ALPHABETICAL_ASC)
     )
+
+
+def _excused(panel: Panel, missing: Missing) -> Panel:
+    if panel.build().field_config.defaults.no_value:
+        return panel
+    return panel.no_value(missing.word if isinstance(panel, stat.Panel) else missing.why)
 
 
 def _others() -> build.DashboardLink:

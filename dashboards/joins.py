@@ -3,8 +3,18 @@
 from typing import Any
 
 from dashboards import house
-from dashboards.house import Ask, Row
+from dashboards.house import Ask, Missing, Row
 from dashboards.queries import by_unit, gauge, of, rate, ratio, share, total
+
+_NO_UNITS = Missing(
+    "none", "No unit has had work yet, there are more than 1024 of them, or no driver is scraped."
+)
+_NO_ORDER = Missing(
+    "none", "The query joins fewer than three inputs, or its units have not measured their probes yet."
+)
+_NO_TABLE = Missing(
+    "none", "The query looks up no table, or none of this kind (`cache`), or no driver is scraped."
+)
 
 
 def dashboard() -> dict[str, Any]:
@@ -23,6 +33,7 @@ def _matches() -> Row:
     per_input = rate("streamjoin_rows_in_total", "input")
     return Row(
         "Matches",
+        house.NO_DRIVER,
         [
             house.lines(
                 "Results for each row",
@@ -54,6 +65,7 @@ def _time() -> Row:
     busy, commit = rate("streamjoin_unit_seconds_total"), rate("streamjoin_unit_commit_seconds_total")
     return Row(
         "Time in units",
+        _NO_UNITS,
         [
             house.stacked(
                 "Tasks at work",
@@ -103,6 +115,7 @@ def _orders() -> Row:
     )
     return Row(
         "Probe orders of joins of three inputs or more",
+        _NO_ORDER,
         [
             house.steps(
                 "Place in the order",
@@ -158,6 +171,7 @@ def _segments() -> Row:
     live, rows = gauge("streamjoin_state_bytes"), gauge("streamjoin_state_rows")
     return Row(
         "Segments",
+        house.NO_DRIVER,
         [
             house.lines(
                 "Live segments",
@@ -190,6 +204,7 @@ def _segments() -> Row:
 def _runs() -> Row:
     return Row(
         "Runs and levels",
+        house.NO_DRIVER,
         [
             house.steps(
                 "Runs by level",
@@ -238,6 +253,7 @@ def _tables() -> Row:
     )
     return Row(
         "Tables",
+        _NO_TABLE,
         [
             house.lines(
                 "Answered from what is kept",
@@ -292,6 +308,7 @@ def _steps() -> Row:
     steps = rate("streamjoin_batch_step_seconds_total", "step")
     return Row(
         "Around the join",
+        house.NO_DRIVER,
         [
             house.stacked(
                 "Share of a batch's time",

@@ -19,6 +19,7 @@ def _now() -> Row:
     seconds = quantile_of(0.99, known("streamjoin_operator_reconcile_seconds_bucket"))
     return Row(
         "Operator now",
+        house.NO_OPERATOR,
         [
             house.figure(
                 "Leaders",
@@ -55,6 +56,7 @@ def _work() -> Row:
     buckets = known("streamjoin_operator_reconcile_seconds_bucket")
     return Row(
         "Work",
+        house.NO_OPERATOR,
         [
             house.stacked(
                 "Reconciliations",
@@ -85,6 +87,7 @@ def _work() -> Row:
 def _api() -> Row:
     return Row(
         "API server and watches",
+        house.NO_OPERATOR,
         [
             house.stacked(
                 "Objects written",
@@ -134,6 +137,7 @@ def _process() -> Row:
     here = "and on (instance) streamjoin_operator_leader"
     return Row(
         "Its processes",
+        house.NO_OPERATOR,
         [
             house.lines(
                 "CPU of operators",

@@ -3,17 +3,28 @@
 from typing import Any
 
 from dashboards import house
-from dashboards.house import Ask, Row
+from dashboards.house import Ask, Missing, Row
 from dashboards.queries import WINDOW, gauge, quantile, rate, ratio, share, total, where
 
 SLOW_S, LATE_S = 10, 60
+_NO_TIME = Missing(
+    "no time", "No input has an event time (`eventTime`), no row has come yet, or no driver is scraped."
+)
+_NO_JVM = Missing("no JVM", "Batches run without Spark, the JVM has just started, or no driver is scraped.")
+_NO_KUBELET = Missing(
+    "not known",
+    "Prometheus scrapes neither kubelet nor kube-state-metrics, or its series have other labels than theirs.",
+)
 
 
 def dashboard() -> dict[str, Any]:
     """The dashboard, as JSON."""
     says = "Is it keeping up? Rates, lag, time of batches, state and executors of one StreamJoin."
     return house.board(
-        "overview", "Overview", says, [_now(), _flow(), _batches(), _time(), _changes(), _state(), _pods()]
+        "overview",
+        "Overview",
+        says,
+        [_now(), _flow(), _batches(), _time(), _changes(), _state(), _heaps(), _pods()],
     )
 
 
@@ -21,6 +32,7 @@ def _now() -> Row:
     ready = where("streamjoin_executors", 'state="ready"')
     return Row(
         "Now",
+        house.NO_DRIVER,
         [
             house.word(
                 "Phase",
@@ -82,6 +94,7 @@ def _now() -> Row:
 def _flow() -> Row:
     return Row(
         "Rows",
+        house.NO_DRIVER,
         [
             house.lines(
                 "Rows in by input",
@@ -114,6 +127,7 @@ def _batches() -> Row:
     batches = rate("streamjoin_batches_total")
     return Row(
         "Batches",
+        house.NO_DRIVER,
         [
             house.lines(
                 "Time of a batch",
@@ -149,6 +163,7 @@ def _batches() -> Row:
 def _time() -> Row:
     return Row(
         "Event time",
+        _NO_TIME,
         [
             house.lines(
                 "Age of the newest row",
@@ -188,6 +203,7 @@ def _time() -> Row:
 def _changes() -> Row:
     return Row(
         "Changes",
+        house.NO_DRIVER,
         [
             house.lines(
                 "Deleted rows",
@@ -214,6 +230,7 @@ def _state() -> Row:
     executors = gauge("streamjoin_executors", "state")
     return Row(
         "State and executors",
+        house.NO_DRIVER,
         [
             house.lines(
                 "Rows of state",
@@ -221,7 +238,7 @@ def _state() -> Row:
                 " grows forever.",
                 house.COUNT,
                 Ask(gauge("streamjoin_state_rows"), "rows"),
-                span=6,
+                span=8,
             ),
             house.lines(
                 "Bytes of state",
@@ -230,23 +247,56 @@ def _state() -> Row:
                 house.BYTES,
                 Ask(gauge("streamjoin_state_bytes"), "live"),
                 Ask(gauge("streamjoin_checkpoint_bytes"), "checkpoint"),
-                span=6,
+                span=8,
             ),
             house.steps(
                 "Executors over time",
                 "Executors that are ready, wanted, leaving and spare.",
                 house.NUMBER,
                 Ask(executors, "{{state}}"),
-                span=6,
+                span=8,
+            ),
+        ],
+    )
+
+
+def _heaps() -> Row:
+    """Of a job on a cluster. Without Spark there is no JVM."""
+    driver = house.lines(
+        "Heap of the driver",
+        "What the driver's JVM has in use, garbage included, and the most it may have. Rows do not pass through"
+        " it: if it stays full, give `driver.memory` more.",
+        house.BYTES,
+        Ask(gauge("streamjoin_driver_heap_bytes"), "used"),
+        Ask(gauge("streamjoin_driver_heap_limit_bytes"), "limit"),
+        span=8,
+    )
+    executors = house.lines(
+        "Heap of executors",
+        "What each executor's JVM has in use, garbage included, and the most that any may have. Rows do not pass through"
+        " it, and most of `executors.memory` is not heap.",
+        house.BYTES,
+        Ask(gauge("streamjoin_executor_heap_bytes", "executor"), "executor {{executor}}"),
+        Ask(gauge("streamjoin_executor_heap_limit_bytes"), "limit"),
+        span=8,
+    )
+    return Row(
+        "Heaps",
+        _NO_JVM,
+        [
+            house.dashed(driver, "limit", house.RED),
+            house.empty(
+                house.dashed(executors, "limit", house.RED),
+                "A job on one machine has no executors; those of a cluster tell every ten seconds.",
             ),
             house.lines(
-                "Heap of the driver",
-                "What the driver's JVM has in use, garbage included, and the most it may have. Rows do not pass through"
-                " it: if it stays full, give `driver.memory` more.",
-                house.BYTES,
-                Ask(gauge("streamjoin_driver_heap_bytes"), "used"),
-                Ask(gauge("streamjoin_driver_heap_limit_bytes"), "limit"),
-                span=6,
+                "Time for garbage",
+                "Share of the time in which a JVM collects garbage and does nothing else. Above a tenth, its heap is"
+                " too small for what it holds.",
+                house.RATIO,
+                Ask(rate("streamjoin_driver_gc_seconds_total"), "driver"),
+                Ask(rate("streamjoin_executor_gc_seconds_total", "executor"), "executor {{executor}}"),
+                span=8,
             ),
         ],
     )
@@ -260,6 +310,7 @@ def _pods() -> Row:
     throttled = f"sum by (pod) (rate(container_cpu_cfs_throttled_seconds_total{{{each}}}[{WINDOW}]))"
     return Row(
         "Pods and volumes (from kubelet and kube-state-metrics)",
+        _NO_KUBELET,
         [
             house.lines(
                 "CPU by pod",

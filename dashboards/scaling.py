@@ -6,10 +6,18 @@ Memory load, lag, what each of them wants, thresholds, votes, decisions, what ca
 from typing import Any
 
 from dashboards import house
-from dashboards.house import Ask, Marks, Row
+from dashboards.house import Ask, Marks, Missing, Row
 from dashboards.queries import gauge, of, total, where
 
 _ACTS = 'verdict=~"ScaleOut|ScaleIn|Settled|RolledBack"'
+
+_NO_DECISION = Missing(
+    "no decision", "The operator has decided nothing of this job yet, or Prometheus does not scrape it."
+)
+_NO_EXECUTOR = Missing(
+    "none",
+    "A job on one machine has no executors of its own; those of a cluster tell with their first batches.",
+)
 
 
 def dashboard() -> dict[str, Any]:
@@ -54,6 +62,7 @@ def _decisions() -> Row:
     )
     return Row(
         "Load and executors",
+        _NO_DECISION,
         [load, house.dashed(house.dashed(wanted, "scaling wants", "purple"), "partitions", "#9fa7b3")],
     )
 
@@ -84,6 +93,7 @@ def _lag() -> Row:
     )
     return Row(
         "Lag",
+        _NO_DECISION,
         [
             house.dashed(house.dashed(wants, "scaling wants", "purple"), "advised", "#9fa7b3"),
             rates,
@@ -128,6 +138,7 @@ def _votes() -> Row:
     verdicts = f"sum by (verdict) (increase({of('streamjoin_scaling_verdicts_total')}[$__rate_interval])) > 0"
     return Row(
         "Decisions",
+        _NO_DECISION,
         [
             house.dashed(votes, "needed", house.RED),
             house.stacked(
@@ -182,6 +193,7 @@ def _executors() -> Row:
     )
     return Row(
         "Executors",
+        _NO_EXECUTOR,
         [
             house.limit(load, (1.0, house.RED)),
             house.lines(

@@ -3,11 +3,15 @@
 from typing import Any
 
 from dashboards import house
-from dashboards.house import Ask, Row
+from dashboards.house import Ask, Missing, Row
 from dashboards.queries import by_unit, gauge, of, rate, ratio, share, total, where
 
 HOT = 1.0  # DS at which StreamJoinSkewStaysHigh fires: half of the units idle, or one of 64 with a seventh of the rows
 _TOP = 12
+_NO_UNITS = Missing(
+    "none", "No unit has had work yet, there are more than 1024 of them, or no driver is scraped."
+)
+_NO_RULE = Missing("none", "No stream of the query meets tables only, or no driver is scraped.")
 
 
 def dashboard() -> dict[str, Any]:
@@ -30,6 +34,7 @@ def _inputs() -> Row:
     )
     return Row(
         "Inputs",
+        house.NO_DRIVER,
         [
             house.limit(ds.decimals(2), (HOT, house.RED)),
             house.lines(
@@ -66,6 +71,7 @@ def _rules() -> Row:
     name = "streamjoin_route_skew"
     return Row(
         "Hot keys of streams that meet tables",
+        _NO_RULE,
         [
             house.lines(
                 "DS with and without a rule for hot keys",
@@ -91,6 +97,7 @@ def _rules() -> Row:
 def _units() -> Row:
     return Row(
         "Units over time",
+        _NO_UNITS,
         [
             house.map_of(
                 "Rows in by unit",
@@ -122,6 +129,7 @@ def _ranking() -> Row:
     state = "streamjoin_unit_state_rows"
     return Row(
         "Hottest units now",
+        _NO_UNITS,
         [
             house.ranking(
                 "Share of the rows",

@@ -64,6 +64,7 @@ def _job(moment: Moment, units: int) -> dict[str, Samples]:
         "skew": _one(moment.skew(units)),
         "watermark_seconds": _one(watermark.timestamp() if watermark else None),
         "units": _one(units),
+        "forked_batch": {(moment.origin[0],): moment.origin[1]} if moment.origin else {},
         "partitions": _one(moment.partitions),
         "true_rate": _one(moment.pace.true_rate(moment.ready)),
         "executors": {
@@ -74,6 +75,7 @@ def _job(moment: Moment, units: int) -> dict[str, Samples]:
         },
         "driver_heap_bytes": _one(moment.heap.used if moment.heap else None),
         "driver_heap_limit_bytes": _one(moment.heap.limit if moment.heap else None),
+        "driver_gc_seconds_total": _one(moment.heap.collected_s if moment.heap else None),
     }
 
 
@@ -173,6 +175,7 @@ def _executors(moment: Moment) -> dict[str, Samples]:
     by_executor = moment.figures.held_by_executor() if moment.figures else {}
     homeless = sum(size for executor, size in by_executor.items() if executor not in there)
     loads = {e: by_executor.get(e, 0) + homeless / len(there) for e in there} if moment.known else {}
+    heaps = {e: heap for e, heap in moment.heaps.items() if e in there}
     newest = {e: max(units, key=lambda r: r.batch) for e, units in held.items() if units}
     return {
         "executor_state_bytes": {(e,): load for e, load in loads.items()},
@@ -182,6 +185,9 @@ def _executors(moment: Moment) -> dict[str, Samples]:
         "executor_memory_load": {(e,): load / moment.budget for e, load in loads.items() if moment.budget},
         "executor_working_set_bytes": {(e,): r.working_set for e, r in newest.items()},
         "executor_memory_limit_bytes": {(e,): r.memory_limit for e, r in newest.items()},
+        "executor_heap_bytes": {(e,): heap.used for e, heap in heaps.items()},
+        "executor_heap_limit_bytes": {(e,): heap.limit for e, heap in heaps.items()},
+        "executor_gc_seconds_total": {(e,): heap.collected_s for e, heap in heaps.items()},
     }
 
 

@@ -33,13 +33,6 @@ class Took(NamedTuple):
     lap: Lap | None = None  # None: no batch was committed
 
 
-class Heap(NamedTuple):
-    """The heap of a JVM, bytes."""
-
-    used: int  # garbage included
-    limit: int
-
-
 @dataclass(frozen=True)
 class UnitWork:
     """Totals of a unit in this run."""

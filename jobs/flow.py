@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from jobs.figures import Heap, Took
+from jobs.figures import Took
 from jobs.pace import lap
+from joinlib.metric.heap import Heap
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -158,8 +159,7 @@ class Flow(threading.Thread):
                 begun = datetime.fromisoformat(progress["timestamp"]).timestamp()
                 before = envelope(progress, "startOffset").get("lag", {})
                 self.took = Took(progress["batchId"], seconds, took, lap(begun, seconds, before, self.lag))
-            found = job.heap_bytes()
-            self.heap = Heap(*found) if found else None
+            self.heap = job.heap()
         if self._traced is not None:
             with contextlib.suppress(Exception):
                 self._traced.look(job.progress)

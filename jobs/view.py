@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from jobs.figures import Figures, Heap, Took
+from jobs.figures import Figures, Took
 from jobs.pace import Pace
 from jobs.page.rows import LastRows
 from jobs.probes import Asks, Chooser, asks
 from joinlib.lookup.used import Used
+from joinlib.metric.heap import Heap
 from joinlib.model.time import ALWAYS, NEVER
 
 Phase = Literal["Waiting", "Starting", "Running", "Stopping", "Failed"]
@@ -47,11 +48,15 @@ class Moment:
     wanted: int = 0
     refused: str = ""  # why the API server makes no pod of an executor
     heap: Heap | None = None  # of the driver's JVM
+    heaps: Mapping[str, Heap] = field(default_factory=dict)  # of executors' JVMs, some of which may have left
     partitions: int | None = None  # tasks that join at the same time
     budget: int | None = None  # bytes of state that one executor may hold
     stored: frozenset[int] = frozenset()  # units that had state before this run
     config_hash: str | None = None
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # in a registry, by source
+    origin: tuple[str, int] | None = (
+        None  # of a fork: the other job's name, and the batch behind which it began
+    )
     last: Mapping[str, LastRows] = field(default_factory=dict)  # by output, where the spec asks for them
 
     @property

@@ -279,15 +279,24 @@ class DriverProcess(Collector):
             loads=flow.loads,
             route_skew=flow.route_skew,
             heap=flow.heap,
+            heaps=pool.heaps() if pool else {},
             hot=flow.hot,
             there=tuple(there),
             spare=len(ready) - len(there),
             leaving=leaving,
-            refused=pool.refused() if pool else "",
+            refused=self._refused(),
             partitions=flow.job.partitions if flow.job else None,
         )
         reading = readers(warm, ready, pool.wanted) if pool else []
         self._spread(flow, [executor for executor in warm if executor in there], reading)
+
+    def _refused(self) -> str:
+        """Return why pods of executors are not made, also while Spark starts; nothing where there are none."""
+        if not self.around.place:
+            return ""
+        from joinlib.spark.executors import refused
+
+        return refused()
 
     def _working(self, ready: Sequence[str], warm: Sequence[str]) -> list[str]:
         """Return the executors that get units; the others that are ready are spare."""
@@ -331,7 +340,10 @@ class DriverProcess(Collector):
             if self.around.place:
                 total = spark_conf.asked(self.executors, self.moment.wanted)
                 self._pool = ExecutorPool(flow.job.spark, total, self.executors.cores)
-            self._tell(figures=beginning(len(self.pipeline.inputs), time.monotonic()))
+            self._tell(
+                figures=beginning(len(self.pipeline.inputs), time.monotonic()),
+                origin=_origin(self.document.spec.checkpoint.folder),
+            )
         self._enter("Running")
 
     def failed(self, message: str) -> None:
@@ -378,6 +390,17 @@ def _stored(checkpoint: Path, units: int) -> frozenset[int]:
     """Return the units that have segments; units of later stages follow those of earlier ones."""
     found = [f for f in checkpoint.glob("state/*/*") if f.name.isdigit() and f.parent.name.isdigit()]
     return frozenset(int(f.parent.name) * units + int(f.name) for f in found)
+
+
+def _origin(checkpoint: Path) -> tuple[str, int] | None:
+    """Return of which job, and behind which of its batches, a checkpoint began as a fork.
+
+    None also where the job's name was not noted.
+    """
+    from joinlib.checkpoint.identity import origin_of
+
+    known = origin_of(checkpoint) or {}
+    return (known["name"], known["batch"]) if "name" in known else None
 
 
 def begun(file: Path, around: DriverEnvironment) -> DriverProcess:

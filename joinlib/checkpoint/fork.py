@@ -22,7 +22,7 @@ from pathlib import Path
 
 from joinlib.checkpoint import batches, timeline
 from joinlib.checkpoint.history import History
-from joinlib.checkpoint.identity import identity_of, inherit, set_units, units_of
+from joinlib.checkpoint.identity import identity_of, inherit, name_of, set_units, units_of
 from joinlib.checkpoint.timeline import TimelineKeeper
 from joinlib.errors import WAY_BACK, NotReady, SpecError, StateError
 from joinlib.files import sync
@@ -87,8 +87,9 @@ def _forked(
         _remember(history, batch, aside)
         batches.identify(aside / "spark", synced=False)  # all is synced below
         read = batches.offset(aside / "spark", batch)["inputs"]
-        id = identity_of(history.checkpoint)
-        origin = {"id": id, "batch": batch, "inputs": read, "ends": ends(batch)}
+        first = history.checkpoint
+        known = {"id": identity_of(first), "name": name_of(first)}
+        origin = {**known, "batch": batch, "inputs": read, "ends": ends(batch)}
         inherit(aside, name, pipeline, origin, synced)
         set_units(aside, units_of(history.checkpoint), synced)  # its first run divides them, if it has others
         if synced:

@@ -2,7 +2,7 @@
 
     streamjoin.json     {"v": 2, "id", "name", "by": release, "formats": {name: version}, "plan": fingerprint,
                          "orders": in which order inputs became stages, or by which paths they are joined,
-                         "forked": of a fork, {"id", "batch", "inputs", "ends"} at which it left the other checkpoint}
+                         "forked": of a fork, {"id", "name", "batch", "inputs", "ends"} of the other checkpoint, as it left it}
 
 A run is refused if the checkpoint belongs to another spec, or if this version of StreamJoin cannot read it. The
 orders were chosen by figures that change, such as the sizes of files, so later runs take them from here.
@@ -86,6 +86,15 @@ def owner_id(identity: str, output: str) -> str:
     return str(uuid.uuid5(uuid.UUID(identity), output)) if output else identity
 
 
+def name_of(checkpoint: Path) -> str:
+    """Return the name of the job that began a checkpoint.
+
+    Raises:
+        StateError: It cannot be read.
+    """
+    return str(_known(checkpoint / _FILE)["name"])
+
+
 def units_of(checkpoint: Path) -> int:
     """Return in how many units the state of each stage is.
 
@@ -114,8 +123,9 @@ def inherit(checkpoint: Path, name: str, pipeline: Pipeline, origin: Raw, synced
 
 
 def origin_of(checkpoint: Path) -> Raw | None:
-    """Return from where a checkpoint was forked: `id` of the other one, `batch`, its `inputs`, and where its outputs
-    end; None if it was not.
+    """Return from where a checkpoint was forked; None if it was not.
+
+    It is `id` and `name` of the other one, `batch`, its `inputs`, and where its outputs `ends`.
 
     Raises:
         StateError: It cannot be read.

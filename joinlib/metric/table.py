@@ -64,6 +64,7 @@ LABELS: Mapping[str, str] = {
     "threshold": ", ".join(THRESHOLDS),
     "direction": ", ".join(DIRECTIONS),
     "by": "state: what is held in memory; lag: rows that wait and rows that come",
+    "origin": "the name of the job whose state a fork began with",
     "route": "hash: as hashes alone would route rows; rule: as they were routed, with hot keys spread",
     "level": (
         "head: the newest rows; 0: sealed, in the order of arrival; n: sorted by hash, after n merges"
@@ -153,12 +154,25 @@ METRICS: tuple[Metric, ...] = (
         "Watermark of the unit that is furthest behind, as an event time.",
     ),
     _driver("units", "gauge", "", "Units of the job: the slices of its state."),
+    _driver(
+        "forked_batch",
+        "gauge",
+        "",
+        "Of a fork: the batch of the other job behind which it began. Absent of other jobs.",
+        "origin",
+    ),
     _driver("partitions", "gauge", "", "Partitions of the units: tasks that can join at the same time."),
     _driver("executors", "gauge", "", "Executors that are ready, wanted, leaving and spare.", "state"),
     _driver(
         "driver_heap_bytes", "gauge", "bytes", "Heap of the driver's JVM that is in use, garbage included."
     ),
     _driver("driver_heap_limit_bytes", "gauge", "bytes", "The most that this heap may be."),
+    _driver(
+        "driver_gc_seconds_total",
+        "counter",
+        "seconds",
+        "Time that the driver's JVM spent to collect garbage.",
+    ),
     _driver(
         "true_rate",
         "gauge",
@@ -355,6 +369,21 @@ METRICS: tuple[Metric, ...] = (
         "gauge",
         "bytes",
         "Memory at which the executor's container is killed.",
+        "executor",
+    ),
+    _driver(
+        "executor_heap_bytes",
+        "gauge",
+        "bytes",
+        "Heap of the executor's JVM that is in use, garbage included; rows do not pass through it.",
+        "executor",
+    ),
+    _driver("executor_heap_limit_bytes", "gauge", "bytes", "The most that this heap may be.", "executor"),
+    _driver(
+        "executor_gc_seconds_total",
+        "counter",
+        "seconds",
+        "Time that the executor's JVM spent to collect garbage.",
         "executor",
     ),
     # its units

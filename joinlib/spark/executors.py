@@ -11,8 +11,10 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from joinlib.metric.heap import Heap, heaps
 from joinlib.spark.boot import jar
 from joinlib.spark.rehearsal import Rehearsals, rehearse
 
@@ -28,6 +30,15 @@ def leavers(ready: Iterable[str], total: int, held: Mapping[str, int] = _NOTHING
     return order[: max(0, len(order) - total)]
 
 
+def refused() -> str:
+    """Return why the API server makes no pod of an executor; empty if it does, or no pods are made.
+
+    It is known before there is a session: Spark waits for executors first.
+    """
+    jvm = SparkContext._jvm
+    return str(jar.known(jvm, "PatientAllocator").refusal()) if jvm is not None and jar.there() else ""
+
+
 class ExecutorPool:
     """The executors of a session. Thread-safe."""
 
@@ -37,7 +48,7 @@ class ExecutorPool:
         self._leaving, self._warm = set[str](), set[str]()
         self._lock = threading.Lock()
         self._plugin = self._class("WarmExecutor", "spark.plugins")
-        self._allocator = self._class("PatientAllocator", jar.ALLOCATOR)
+        self._heaps = self._class("Heaps", "spark.plugins")
         self._rehearsals = Rehearsals(lambda new: rehearse(spark, new, cores), self._staying())
         self.wanted = total
         self.coming = False  # whether some have registered and not rehearsed, as of the last `warm`
@@ -61,9 +72,9 @@ class ExecutorPool:
         self.coming = warm != there
         return warm
 
-    def refused(self) -> str:
-        """Return why the API server makes no pod of an executor; empty if it does."""
-        return str(self._allocator.refusal()) if self._allocator else ""
+    def heaps(self) -> dict[str, Heap]:
+        """Return the heap of each executor that has told of it; some may have left."""
+        return heaps(str(self._heaps.told())) if self._heaps else {}
 
     def want(self, total: int, held: Mapping[str, int] = _NOTHING) -> None:
         """Set the number of executors to `total`. `held` is the bytes of state by executor."""
@@ -113,8 +124,8 @@ class ExecutorPool:
 
     def _class(self, name: str, setting: str) -> Any:
         """Return one of our Java classes; None unless this setting makes Spark use it."""
-        used = self._context.getConf().get(setting) == f"{jar.PACKAGE}.{name}"
-        return jar.known(self._jvm(), name) if used else None
+        used = (self._context.getConf().get(setting) or "").split(",")
+        return jar.known(self._jvm(), name) if f"{jar.PACKAGE}.{name}" in used else None
 
     def _jvm(self) -> Any:
         jvm = self._context._jvm

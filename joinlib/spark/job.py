@@ -27,6 +27,7 @@ from joinlib.checkpoint.lock import Lock
 from joinlib.compiled import Compiled, with_tables
 from joinlib.direct.commit import Commit, OnBatch, Outlets
 from joinlib.engine.checks import check, tables
+from joinlib.metric.heap import Heap, heap
 from joinlib.model.stage import NamedResult
 from joinlib.route.slots import check as check_partitions
 from joinlib.sink.changing import written
@@ -34,6 +35,7 @@ from joinlib.sink.config import SinkConfig
 from joinlib.sink.outlet import BatchPublisher, BeforeCommit, Outlet
 from joinlib.sink.publish import claim
 from joinlib.spark.batching import Batching
+from joinlib.spark.boot import jar
 from joinlib.spark.on_demand import Given, OnDemand
 from joinlib.spark.session import JVM_GONE, default_partitions, on_one_machine
 from joinlib.spark.spread import Spread, Spreading
@@ -114,16 +116,12 @@ class RunningJob:
         """The number of partitions of the state: tasks that join at the same time."""
         return self._spreading.wanted.partitions
 
-    def heap_bytes(self) -> tuple[int, int] | None:
-        """Return how much of the JVM's heap is in use, garbage included, and the most that it may be.
-
-        None where no JVM is running.
-        """
+    def heap(self) -> Heap | None:
+        """Return the heap of this process's JVM; None where none is running, or Spark's home has no jar of ours."""
         spark = self._spark.running
-        if spark is None or spark._jvm is None:
+        if spark is None or spark._jvm is None or not jar.there():
             return None
-        runtime = spark._jvm.java.lang.Runtime.getRuntime()
-        return runtime.totalMemory() - runtime.freeMemory(), runtime.maxMemory()
+        return heap(str(jar.known(spark._jvm, "Heaps").own()))
 
     def spread(self, partitions: int, executors: Sequence[str], readers: Sequence[str] = ()) -> None:
         """Set the number of partitions and their placement, from the next batch on that is not small.

@@ -3,7 +3,7 @@
 Quota, Pod Security and admission webhooks refuse the driver's pod, and its StatefulSet stays without one; a
 Secret or volume that is missing keeps a pod's containers from being created. Only the newest event counts:
 earlier problems have been solved. Pods of executors have no StatefulSet: why they are refused, the driver
-reports, which creates them.
+reports, which creates them, from when it starts.
 """
 
 from collections.abc import Iterable

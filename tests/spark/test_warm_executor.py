@@ -13,7 +13,7 @@ from tests.spark.executors import local_cluster
 pytestmark = pytest.mark.spark
 
 _ASK = """
-import json, os, sys
+import json, os, sys, time
 from pathlib import Path
 from joinlib.spark import session
 from joinlib.spark.boot import home, jar
@@ -38,7 +38,11 @@ def daemons(batches):
 
 count = [row.id for row in spark.range(0, 1, 1, 1).mapInArrow(daemons, "id BIGINT").collect()]
 plugin = spark._jvm.dev.streamjoin.WarmExecutor
-print(json.dumps({"daemons": count, "ready": ExecutorPool(spark, 1, 1).ready(), "known": [plugin.has("0"), plugin.has("1")]}))
+pool = ExecutorPool(spark, 1, 1)
+deadline = time.monotonic() + 60
+while not pool.heaps() and time.monotonic() < deadline: time.sleep(0.05)
+heaps = {executor: [heap.limit > heap.used > 10**6, heap.collected_s >= 0] for executor, heap in pool.heaps().items()}
+print(json.dumps({"heaps": heaps, "daemons": count, "ready": pool.ready(), "known": [plugin.has("0"), plugin.has("1")]}))
 
 jvm = spark._jvm
 log = jvm.org.slf4j.LoggerFactory.getLogger("org.apache.spark.util.Utils")
@@ -50,7 +54,7 @@ spark.stop()
 
 
 def test_tasks_find_the_daemon_that_was_started_for_them(tmp_path: Path) -> None:
-    """One daemon: with other variables than a task's there would be two. The driver knows who is warm, and of nobody else; what
+    """One daemon: with other variables than a task's there would be two. The driver knows who is warm, how full its heap is, and of nobody else; what
     Spark says of a pod that cannot be ready yet is not logged, and all other errors are.
     """
     root = str(Path(__file__).parents[2])
@@ -70,6 +74,7 @@ def test_tasks_find_the_daemon_that_was_started_for_them(tmp_path: Path) -> None
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout.splitlines()[-1]) == {
+        "heaps": {"0": [True, True]},
         "daemons": [1],
         "ready": ["0"],
         "known": [True, False],

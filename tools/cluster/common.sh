@@ -1,5 +1,6 @@
 # Sourced by the scripts beside it: where things are, and small helpers.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/../progress.sh"
 home=${XDG_CACHE_HOME:-$HOME/.cache}/streamjoin/cluster
 name=streamjoin # of kind's cluster, of the own node
 
@@ -48,10 +49,14 @@ stop() {
 
 # wait_for SECONDS WHAT COMMAND...: until COMMAND succeeds; shows the end of the logs if it never does.
 wait_for() {
-    local seconds=$1 what=$2 deadline=$((SECONDS + $1))
+    local seconds=$1 what=$2 deadline=$((SECONDS + $1)) tell=$((SECONDS + 20))
     shift 2
     until "$@" >/dev/null 2>&1; do
         ((SECONDS < deadline)) || { tail -n 5 "$root"/log/*.log >&2; die "no $what after $seconds s; logs: $root/log"; }
+        if ((SECONDS >= tell)); then
+            say "no $what yet after $((seconds - deadline + SECONDS)) of $seconds s; logs: $root/log"
+            tell=$((SECONDS + 20))
+        fi
         sleep 0.2
     done
 }

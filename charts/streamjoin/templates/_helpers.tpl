@@ -52,3 +52,10 @@ capabilities: {drop: [ALL]}
 {{- define "streamjoin.webhookSecret" -}}
 {{- default (printf "%s-webhook" (include "streamjoin.name" .)) .Values.webhook.tlsSecret -}}
 {{- end -}}
+
+{{/* Address of a page of the repository, of the root context and the page's path without its suffix. */}}
+{{- define "streamjoin.page" -}}
+{{- with (index . 0).Values.documentation -}}
+{{- printf "%s/%s%s" (trimSuffix "/" .url) (index $ 1) .suffix -}}
+{{- end -}}
+{{- end -}}

@@ -1,6 +1,7 @@
 """StreamJoin's Java classes, as a jar in Spark's home. No JDK is needed: Spark ships a compiler, Janino.
 
 Gather            the last column of a few rows, taken to the driver
+Heaps             how full the heaps of the driver and of its executors are, and how long they were collected
 LocalFiles        Hadoop's local file system, durable and without forks. Hadoop never syncs, its rename replaces
                   the target, and without its native library it forks `chmod` twice for each file
 Located           partitions are computed on the executors that have their units' indexes
@@ -85,7 +86,7 @@ def there() -> bool:
     return (Path(os.environ.get("SPARK_HOME", "")) / "jars" / _JAR).exists()
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def known(jvm: Any, name: str) -> Any:
     """Return one of the classes, which must be there.
 
@@ -115,14 +116,14 @@ def syncing(synced: bool) -> dict[str, str]:
 
 
 def warming() -> dict[str, str]:
-    """Return the settings with which executors take tasks only once they are warm.
+    """Return the settings with which executors take tasks only once they are warm, and tell of their heaps.
 
     They are for sessions with executors of their own.
     """
     if not there():
         return {}
     return {
-        "spark.plugins": f"{PACKAGE}.WarmExecutor",
+        "spark.plugins": f"{PACKAGE}.WarmExecutor,{PACKAGE}.Heaps",
         "spark.streamjoin.python": sys.executable,
         "spark.streamjoin.hashSeed": os.environ.get("PYTHONHASHSEED", "0"),
     }

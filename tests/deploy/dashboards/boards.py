@@ -14,6 +14,7 @@ CHART = ROOT / "charts" / "streamjoin"
 FILES = sorted((CHART / "dashboards").glob("*.json"))
 ALERTS = CHART / "alerts.yaml"
 WINDOW_S, STEP_S = 10, 1
+_WORDS = {"and", "or", "unless", "bool", "sum", "max", "min", "count", "topk"}
 NAME = re.compile(r"\bstreamjoin_\w+")
 
 
@@ -44,10 +45,15 @@ def panels(file: Path) -> list[dict[str, Any]]:
     return [panel for panel in opened(file)["panels"] if panel["type"] != "row"]
 
 
+def lists(file: Path) -> list[dict[str, Any]]:
+    """Panels for which Grafana asks its sources of alerts, and not with a query."""
+    return [panel for panel in panels(file) if panel["type"] == "alertlist"]
+
+
 def queries(file: Path) -> Iterator[Query]:
     """All of a dashboard, as they are written."""
     for panel in panels(file):
-        for target in panel["targets"]:
+        for target in panel.get("targets", ()):
             instant = bool(target.get("instant"))
             yield Query(file.stem, panel["title"], panel["id"], target["refId"], target["expr"], instant)
     for mark in board(file)["annotations"]["list"]:
@@ -68,6 +74,13 @@ def filled(query: str, namespace: str, name: str) -> str:
 
 def rules() -> list[dict[str, Any]]:
     return [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+
+
+def metrics(query: str) -> set[str]:
+    """The names of all metrics that a query reads, whoever exports them."""
+    bare = re.sub(r"\"[^\"]*\"|\{[^}]*\}|\[[^\]]*\]", " ", query)
+    bare = re.sub(r"\b(by|on|ignoring|group_left|group_right)\s*\([^)]*\)", " ", bare)
+    return set(re.findall(r"(?<![\w.$])[A-Za-z]\w*\b(?!\s*\()", bare)) - _WORDS
 
 
 def selectors(query: str) -> set[str]:

@@ -23,6 +23,7 @@ from tests.spark.test_driver import Driver, Drivers
 
 EXAMPLE = ROOT / "manifests" / "examples" / "06-hot-keys.yaml"
 KEY = JobKey("default", "hot-keys")
+POLICY = configs.policy(min=2, max=8, votes=3, period_s=1.0, cool_s=3.0, patience_s=20.0)
 _ONLY_TABLES = {  # the rest is the other driver's
     "source_labels": ["__name__"],
     "regex": "streamjoin_(table_.*|route_skew)",
@@ -82,9 +83,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     folder = tmp_path_factory.mktemp("watched")
     (folder / "tables").mkdir()
     drivers, others = Drivers(folder), Drivers(folder / "tables")
-    policy = configs.policy(min=2, max=8, votes=3, period_s=1.0, cool_s=3.0, patience_s=20.0)
     try:
-        with standin.serving(standin.Cluster(KEY, policy, applied())) as ports, _database() as database:
+        with standin.serving(standin.Cluster(KEY, POLICY, applied())) as ports, _database() as database:
             driver, tabled = drivers.start(local()), others.start(yaml.safe_dump(_tabled(database)))
             (folder / "prometheus").mkdir()
             config = _config(driver, tabled, *ports)

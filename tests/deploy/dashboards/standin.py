@@ -1,4 +1,4 @@
-"""What a run on this machine has not: executors, pods and the operator's decisions. The loop is closed: 2PS decides on a made-up load,
+"""What a run on this machine has not: executors, a job that it was forked from, pods and the operator's decisions. The loop is closed: 2PS decides on a made-up load,
 executors come a little later, and the operator's own exporter tells of it.
 """
 
@@ -29,17 +29,6 @@ CAPACITY = GIB // 2
 STARTUP_S = 4
 WAVE_S = 30  # from little to much, and back
 ABLE = 800  # rows that an executor reads in a second
-SERIES = (  # of a driver on a cluster
-    "streamjoin_executors",
-    "streamjoin_executor_state_bytes",
-    "streamjoin_executor_state_rows",
-    "streamjoin_executor_capacity_bytes",
-    "streamjoin_executor_memory_load",
-    "streamjoin_executor_units",
-    "streamjoin_executor_working_set_bytes",
-    "streamjoin_executor_memory_limit_bytes",
-    "streamjoin_memory_load",
-)
 
 
 @dataclass(eq=False)
@@ -114,6 +103,10 @@ class Cluster(Collector):
             },
             "executor_working_set_bytes": {e: 0.8 * GIB + value / 8 for e, value in each.items()},
             "executor_memory_limit_bytes": limit,
+            "executor_heap_bytes": {e: GIB // 16 + value / 16 for e, value in each.items()},
+            "executor_heap_limit_bytes": dict.fromkeys(each, GIB / 8),
+            "executor_gc_seconds_total": dict.fromkeys(each, time.time() % 1e6 / 50),
+            "forked_batch": {("views",): 12},
             "memory_load": {(): sum(held) / CAPACITY / self.ready},
         }
         yield from families({f"streamjoin_{name}": samples for name, samples in values.items()})

@@ -10,7 +10,7 @@ import yaml
 
 from joinlib.metric.table import SERIES
 from tests.deploy.chart.conftest import Render, of_kind
-from tests.deploy.dashboards.boards import ALERTS, CHART, FILES, NAME, panels, rules
+from tests.deploy.dashboards.boards import ALERTS, CHART, FILES, NAME, ROOT, panels, rules
 from tests.prometheus import program
 
 CASES = Path(__file__).parent / "alerts"
@@ -41,8 +41,7 @@ def test_fires_when_it_should_and_only_then(rule: dict[str, Any]) -> None:
 @each
 def test_has_a_runbook(rule: dict[str, Any]) -> None:
     """A file of its name with the four parts; links in it lead somewhere, panels that it names exist."""
-    file = CHART / rule["annotations"]["runbook_url"]
-    assert file.stem == rule["alert"]
+    file = CHART / "runbooks" / f"{rule['alert']}.md"
     text = file.read_text()
     assert text.startswith(f"# {rule['alert']}\n")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == HEADINGS
@@ -69,12 +68,34 @@ def test_no_runbook_and_no_case_is_left_over() -> None:
 
 
 def test_the_chart_ships_them(render: Render) -> None:
-    """All of them, unchanged but for where runbooks are; nothing where the kind may not exist."""
+    """All of them, unchanged; nothing where the kind may not exist."""
     assert of_kind(render(), "PrometheusRule") == []
-    given = {"enabled": True, "labels": {"release": "p"}, "runbooks": "https://wiki.example/sj/"}
+    given = {"enabled": True, "labels": {"release": "p"}}
     (rule,) = of_kind(render(prometheusRule=given), "PrometheusRule")
     shipped = [each for group in rule["spec"]["groups"] for each in group["rules"]]
 
     assert rule["metadata"]["labels"]["release"] == "p"
-    assert [each["expr"] for each in shipped] == [each["expr"] for each in rules()]
-    assert shipped[0]["annotations"]["runbook_url"] == "https://wiki.example/sj/StreamJoinLagGrows.md"
+    assert shipped == rules()
+
+
+@pytest.mark.parametrize(
+    ("given", "place", "suffix"),
+    [
+        ({"url": "https://git.example/sj/blob/main"}, "https://git.example/sj/blob/main", ".md"),
+        ({"url": "https://docs.example/", "suffix": ".html"}, "https://docs.example", ".html"),
+    ],
+)
+def test_each_leads_to_its_runbook(render: Render, given: dict[str, Any], place: str, suffix: str) -> None:
+    """Where the chart is told where its pages are, as a forge or the site names them; else no address is made up."""
+    (rule,) = of_kind(render(prometheusRule={"enabled": True}, documentation=given), "PrometheusRule")
+    shipped = [each for group in rule["spec"]["groups"] for each in group["rules"]]
+    pages = {each["alert"]: each["annotations"].pop("runbook_url") for each in shipped}
+    folder = f"{place}/{(CHART / 'runbooks').relative_to(ROOT)}"
+    assert pages == {each["alert"]: f"{folder}/{each['alert']}{suffix}" for each in rules()}
+    assert shipped == rules()
+
+
+def test_an_address_that_is_none_is_refused(render: Render) -> None:
+    """A path would be taken for one of Grafana."""
+    with pytest.raises(AssertionError, match="/documentation/url"):
+        render(documentation={"url": "docs"})

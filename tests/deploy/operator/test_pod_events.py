@@ -155,6 +155,16 @@ def test_executors_that_are_refused() -> None:
     assert [event.reason for event in decide(well, Config()).events] == ["Recovered"]
 
 
+def test_executors_that_are_refused_while_the_driver_starts() -> None:
+    """Spark waits for them before there is a query: it is told at once, and not once it runs without them."""
+    given = stream_join(driver__startWithin="5m")
+    told_by = running(phase="Starting", executors={"ready": 0, "wanted": 2, "refused": REFUSED})
+    observed = dataclasses.replace(short(ready=0), pods=(driver_pod(given, ready=False),), scrape=told_by)
+    assert told(observed, "Degraded")[:2] == ("True", "PodRefused")
+    assert told(observed, "Ready")[:2] == ("False", "Starting")
+    assert decide(observed, Config()).status["message"].startswith("the executor's pod cannot be created: ")
+
+
 @pytest.mark.parametrize("refused", [None, 7, ["no"], {"why": "no"}])
 def test_answers_that_are_no_refusal(refused: object) -> None:
     """Nothing is told of them."""

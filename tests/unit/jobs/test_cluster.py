@@ -1,16 +1,11 @@
 """What the driver asks of the API server, through the official client, and what it makes of the answers."""
 
-import json
 import logging
 import ssl
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from kubernetes.config import incluster_config
@@ -19,6 +14,7 @@ from jobs.driver.cluster import clear_executors, connect, lease_of
 from jobs.driver.guard import LeaseGuard
 from joinlib.lease import LATE_S, ClusterLease, Conflict, Contender, Record, Unreachable
 from joinlib.spec.model import Metadata, StreamJoin
+from tests.jsonserver import Answer, Request, serving_json
 from tests.unit.jobs.test_lease import Api, Clock
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/shop/leases"
@@ -31,59 +27,19 @@ STORED = {
 DOCUMENT = StreamJoin.model_construct(
     api_version="streamjoin.dev/v1alpha1", kind="StreamJoin", metadata=Metadata(name="late")
 )
-Answer = tuple[int, dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Request:
-    method: str
-    path: str
-    query: dict[str, str]
-    token: str
-    body: Any
 
 
 @dataclass
 class Server:
-    """An API server of one pod's cluster: TLS, a service account, and answers as the test wishes."""
+    """An API server of one pod's cluster: a service account, and answers as the test wishes."""
 
     account: Path
     answer: Callable[[Request], Answer] = lambda _: (200, STORED)
     asked: list[Request] = field(default_factory=list)
-    port: int = 0
 
-    def serve(self) -> ThreadingHTTPServer:
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def _any(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                parts = urlsplit(self.path)
-                query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-                token = self.headers.get("Authorization", "")
-                request = Request(self.command, parts.path, query, token, json.loads(body) if body else None)
-                outer.asked.append(request)
-                status, answer = outer.answer(request)
-                text = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            do_GET = do_POST = do_PUT = do_DELETE = _any  # noqa: N815 - as http.server calls them
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        http = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        http.handle_error = lambda *_: None  # what a test breaks on purpose
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.account / "ca.crt", self.account / "key")
-        http.socket = context.wrap_socket(http.socket, server_side=True)
-        self.port = http.server_address[1]
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        return http
+    def answered(self, request: Request) -> Answer:
+        self.asked.append(request)
+        return self.answer(request)
 
 
 @pytest.fixture(scope="module")
@@ -104,15 +60,14 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def server(account: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     (account / "token").write_text("first-token")
-    made = Server(account)
-    http = made.serve()
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(account / "token"))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(account / "ca.crt"))
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(made.port))
-    yield made
-    http.shutdown()
-    http.server_close()
+    made, tls = Server(account), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(account / "ca.crt", account / "key")
+    with serving_json(made.answered, tls) as port:
+        monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(account / "token"))
+        monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(account / "ca.crt"))
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(port))
+        yield made
 
 
 def lease() -> ClusterLease:

@@ -11,8 +11,11 @@ import pytest
 from jobs.driver.driver import DriverProcess, one_line
 from jobs.driver.environment import driver_environment
 from jobs.figures import Figures, Took, beginning
+from joinlib.checkpoint.identity import inherit
 from joinlib.errors import NotReady, SpecError
+from joinlib.metric.heap import Heap
 from joinlib.scale import ExecutorRequest
+from joinlib.spark import executors
 from joinlib.spec import load
 
 POD = {
@@ -124,7 +127,7 @@ class Pool:
     rehearsals: int = 0
     wanted: int = 0
     coming: bool = False
-    refusal: str = ""
+    told: dict[str, Heap] = field(default_factory=dict)
     asked: list[int] = field(default_factory=list)
 
     def want(self, total: int, held: Mapping[str, int]) -> None:
@@ -133,8 +136,8 @@ class Pool:
     def ready(self) -> list[str]:
         return list(self.there)
 
-    def refused(self) -> str:
-        return self.refusal
+    def heaps(self) -> dict[str, Heap]:
+        return self.told
 
     def leaving(self) -> list[str]:
         return list(self.gone)
@@ -189,6 +192,23 @@ def test_a_folder_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
 
     orders.mkdir()
     assert driver._inputs()
+
+
+def test_a_fork_knows_whose_it_is(seen: Scene, tmp_path: Path) -> None:
+    """Once it runs; a checkpoint that was forked before names were noted says nothing."""
+    (tmp_path / "checkpoint").mkdir()
+    for known, origin in (({"name": "first"}, ("first", 7)), ({}, None)):
+        forked = {"id": "1-2", "batch": 7, "inputs": {}, **known}
+        inherit(tmp_path / "checkpoint", "driven", seen.driver.pipeline, forked, synced=False)
+        seen.driver._begin(seen.query)  # type: ignore[arg-type]
+        assert (seen.driver.moment.phase, seen.driver.moment.origin) == ("Running", origin)
+
+
+def test_what_executors_tell_of_their_heaps_is_passed_on(seen: Scene) -> None:
+    """At each look."""
+    seen.pool.told = {"1": Heap(3, 8, 0.5)}
+    seen(1, "1")
+    assert seen.driver.moment.heaps == {"1": Heap(3, 8, 0.5)}
 
 
 @dataclass
@@ -329,14 +349,19 @@ def test_so_many_are_asked_for(seen: Scene) -> None:
     assert seen.driver.moment.wanted == 4
 
 
-def test_why_there_are_too_few_is_told(seen: Scene) -> None:
-    """As long as it is so; the others work."""
-    seen.pool.refusal = "exceeded quota: small"
+@pytest.mark.parametrize("phase", ["Starting", "Running"])
+def test_why_there_are_too_few_is_told(seen: Scene, monkeypatch: pytest.MonkeyPatch, phase: str) -> None:
+    """As long as it is so, and while Spark starts, too; the others work. Where executors are no pods nobody is asked."""
+    refusals = iter(["exceeded quota: small", ""])
+    monkeypatch.setattr(executors, "refused", lambda: next(refusals))
+    seen.driver._tell(phase=phase)
+    if phase == "Starting":
+        seen.driver._pool = None
     seen(2, "1")
-    assert seen.driver.answers().status()["executors"]["refused"] == "exceeded quota: small"
-    seen.pool.refusal = ""
-    seen(2, "12")
-    assert seen.driver.answers().status()["executors"]["refused"] is None
+    seen.driver.around = driver_environment(POD)
+    for told in ("exceeded quota: small", None):
+        seen(2, "1")
+        assert seen.driver.answers().status()["executors"]["refused"] == told
 
 
 def test_why_they_are_asked_for_is_told(seen: Scene, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,11 +4,12 @@ from dataclasses import replace
 from math import isclose, sqrt
 
 from jobs.exported import metrics, values
-from jobs.figures import Heap, Took, beginning
+from jobs.figures import Took, beginning
 from jobs.pace import Lap, Pace
 from jobs.probes import Chooser
 from jobs.view import Moment
 from joinlib.lookup.used import Used
+from joinlib.metric.heap import Heap
 from joinlib.metric.table import LEVELS, METRICS
 from joinlib.model.time import NEVER
 from tests.unit.jobs.test_figures import RECEIPT, Report
@@ -63,7 +64,9 @@ MOMENT = Moment(
     probes=(Chooser(0, 0, UNITS, ("orders", "payments", "refunds")),),
     loads={"t": {"version": 1, "seconds": 0.5, "at": 90.0, "kept": 0}},
     route_skew={"hash": 0.5, "rule": 0.1},
-    heap=Heap(300, 800),
+    heap=Heap(300, 800, 1.5),
+    heaps={"1": Heap(100, 400, 0.5), "0": Heap(90, 400, 0.1)},
+    origin=("first", 7),
     hot={"orders": 0.5},
 )
 
@@ -118,7 +121,21 @@ def test_the_heap_of_the_driver() -> None:
     """Unknown before the JVM has said it."""
     assert found(MOMENT, "driver_heap_bytes") == {(): 300}
     assert found(MOMENT, "driver_heap_limit_bytes") == {(): 800}
+    assert found(MOMENT, "driver_gc_seconds_total") == {(): 1.5}
     assert found(replace(MOMENT, heap=None), "driver_heap_bytes") == {(): None}
+
+
+def test_heaps_of_executors() -> None:
+    """Of those that have told; one that has left is not shown any more."""
+    assert found(MOMENT, "executor_heap_bytes") == {("1",): 100}
+    assert found(MOMENT, "executor_heap_limit_bytes") == {("1",): 400}
+    assert found(MOMENT, "executor_gc_seconds_total") == {("1",): 0.5}
+
+
+def test_a_fork_says_whose_it_is() -> None:
+    """The other job, and behind which of its batches; what is no fork has no such series."""
+    assert found(MOMENT, "forked_batch") == {("first",): 7}
+    assert found(replace(MOMENT, origin=None), "forked_batch") == {}
 
 
 def test_skew_of_the_latest_batch() -> None:

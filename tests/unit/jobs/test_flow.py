@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from jobs.flow import Flow
+from joinlib.metric.heap import Heap
 
 
 def progress(start: Any, read: int, rows: int) -> dict[str, Any]:
@@ -31,10 +32,10 @@ def test_a_batch_is_told_by_its_offsets(start: Any, rows: int | None) -> None:
     """How many rows it read, and how many wait; of the first batch only the latter is known."""
     flow = Flow(cast("Any", None), until_done=False, conf={})
     last = progress(start, 350, 650)
-    flow._look(cast("Any", SimpleNamespace(busy=True, last=lambda: last, heap_bytes=lambda: (3, 8))))
+    flow._look(cast("Any", SimpleNamespace(busy=True, last=lambda: last, heap=lambda: Heap(3, 8, 0.5))))
     took = flow.took
     assert (took.batch, took.seconds, took.steps) == (4, 1.5, {"addBatch": 1.0})
     assert took.lap is not None
     assert (took.lap.at, took.lap.seconds, took.lap.rows) == (1_767_225_610.0, 1.5, rows)
     assert (took.lap.read, took.lap.waiting, flow.busy) == ({"orders": 350}, {"orders": 650}, True)
-    assert flow.heap == (3, 8)
+    assert flow.heap == Heap(3, 8, 0.5)

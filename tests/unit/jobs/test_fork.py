@@ -21,7 +21,7 @@ from jobs.cli.summary import near
 from joinlib.checkpoint import batches, units
 from joinlib.checkpoint import fork as forks
 from joinlib.checkpoint.history import History
-from joinlib.checkpoint.identity import identify, units_of
+from joinlib.checkpoint.identity import identify, origin_of, units_of
 from joinlib.checkpoint.planned import plan_of
 from joinlib.compiled import compiled
 from joinlib.errors import SpecError, StateError
@@ -144,6 +144,8 @@ def test_each_goes_on_by_itself(folder: Path, first: str) -> None:
     run(job(folder), most=3)
     said = fork(job(folder), job(folder, "fork"))
     assert said.startswith(f"{near(folder / 'fork' / 'checkpoint')} begins behind batch 2 of")
+    origin = origin_of(folder / "fork" / "checkpoint") or {}
+    assert (origin["name"], origin["batch"]) == ("first", 2)
     both = segments(folder, "first")
     assert segments(folder, "fork").items() <= both.items()
     assert segments(folder, "fork")

@@ -19,7 +19,7 @@ export function frames(panel, answers, theme) {
   return applyFieldOverrides({ data, fieldConfig, theme, timeZone: 'utc', replaceVariables: (text) => text });
 }
 
-// Where a series was away, there is a gap: Grafana has nothing at the steps between.
+// Where a series was away, there is a gap: Grafana has nothing at the steps between, and draws nothing for NaN.
 const STEP = window.BOARD.step;
 
 function frame(refId, legendFormat, { metric, values }) {
@@ -29,7 +29,7 @@ function frame(refId, legendFormat, { metric, values }) {
     refId, name,
     fields: [
       { name: 'Time', type: FieldType.time, values: rows.map(([time]) => time * 1000), config: {} },
-      { name: 'Value', type: FieldType.number, values: rows.map(([, value]) => (value === null ? null : Number(value))), labels: metric, config: { displayNameFromDS: name } },
+      { name: 'Value', type: FieldType.number, values: rows.map(([, value]) => (Number.isFinite(Number(value ?? NaN)) ? Number(value) : null)), labels: metric, config: { displayNameFromDS: name } },
     ],
   });
 }

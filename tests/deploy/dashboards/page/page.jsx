@@ -8,10 +8,10 @@ import { createRoot } from 'react-dom/client';
 import { createTheme, dateTime } from '@grafana/data';
 import { GlobalStyles, PanelChrome, PanelContextProvider, ThemeContext } from '@grafana/ui';
 import { frames } from './frames.js';
-import { PANELS } from './panels.jsx';
+import { PANELS, listed } from './panels.jsx';
 
 const COLUMN = 64, LINE = 34, GAP = 8;
-const { dashboard, answers, marks, from, to, title } = window.BOARD;
+const { dashboard, answers, alerts, marks, from, to, title } = window.BOARD;
 const theme = createTheme({ colors: { mode: 'dark' } });
 const range = { from: dateTime(from), to: dateTime(to), raw: { from: dateTime(from), to: dateTime(to) } };
 const context = { eventBus: { publish() {}, subscribe: () => ({ unsubscribe() {} }), getStream: () => ({ subscribe: () => ({ unsubscribe() {} }), pipe: () => ({ subscribe: () => ({ unsubscribe() {} }) }) }), removeAllListeners() {}, newScopedBus() { return this; } }, eventsScope: 'page', canAddAnnotations: () => false };
@@ -29,14 +29,14 @@ function Panel({ panel }) {
   const place = { position: 'absolute', left: x * COLUMN + GAP, top: y * LINE + GAP, width: w * COLUMN - GAP, height: h * LINE - GAP };
   if (panel.type === 'row') return <h2 style={place}>{panel.title}</h2>;
   const Drawn = PANELS[panel.type];
-  const data = frames(panel, answers[panel.id], theme);
+  const data = panel.targets ? frames(panel, answers[panel.id] ?? {}, theme) : listed(panel, alerts);
   return (
     <section style={place} data-panel={panel.id} data-type={panel.type}>
       <Guarded>
         <PanelChrome title={panel.title} description={panel.description} width={place.width} height={place.height}>
           {(width, height) => data.length
             ? <Drawn {...{ panel, data, width, height, theme, range, marks }} />
-            : <div className="empty">No data</div>}
+            : <div className="empty">{panel.fieldConfig.defaults.noValue ?? 'No data'}</div>}
         </PanelChrome>
       </Guarded>
     </section>

@@ -132,4 +132,17 @@ function Rowed({ rows, width, height, theme, range, color, gap, label, labels = 
   return <UPlotChart config={config} data={data} width={width} height={height} timeRange={range} />;
 }
 
-export const PANELS = { timeseries: Lines, stat: Figure, bargauge: Bars, heatmap: HeatMap, 'state-timeline': Spans };
+// Grafana's list of alerts is not in its library either.
+export function listed({ options }, alerts) {
+  return alerts.filter(({ name, state }) => name.includes(options.alertName) && options.stateFilter[state]);
+}
+
+function Alerts({ data, theme }) {
+  return data.map(({ name, state }) => (
+    <div key={name} style={{ padding: 6, borderBottom: `1px solid ${theme.colors.border.weak}` }}>
+      {name} <b style={{ color: theme.colors[state === 'firing' ? 'error' : 'warning'].text }}>{state}</b>
+    </div>
+  ));
+}
+
+export const PANELS = { timeseries: Lines, stat: Figure, bargauge: Bars, heatmap: HeatMap, 'state-timeline': Spans, alertlist: Alerts };

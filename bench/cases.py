@@ -33,7 +33,7 @@ def _write(folder: Path, table: pa.Table, files: int, lines: bool = False) -> No
         part = table.slice(number * size, size)
         if lines:
             text = "\n".join(json.dumps(row) for row in part.to_pylist())
-            (folder / f"{number:05d}.json").write_text(text + "\n")
+            (folder / f"{number:05d}.jsonl").write_text(text + "\n")
         else:
             pq.write_table(part, folder / f"{number:05d}.parquet", row_group_size=250_000)
 
@@ -50,7 +50,7 @@ def _two(folder: Path, rows: int, files: int, lines: bool = False) -> Spec:
         texts = np.char.add("text", (keys % 1000).astype(str))
         _write(folder / name, _table({"id": keys, "v": keys * 7, "text": texts}), files, lines)
         schema = "id BIGINT, v BIGINT, text STRING"
-        inputs[name] = _input(folder / name, schema, "json" if lines else "parquet")
+        inputs[name] = _input(folder / name, schema, "jsonl" if lines else "parquet")
     return {"sql": "SELECT a.id, a.v, b.text FROM a JOIN b ON a.id = b.id", "inputs": inputs}
 
 

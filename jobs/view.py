@@ -54,9 +54,7 @@ class Moment:
     stored: frozenset[int] = frozenset()  # units that had state before this run
     config_hash: str | None = None
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # in a registry, by source
-    origin: tuple[str, int] | None = (
-        None  # of a fork: the other job's name, and the batch behind which it began
-    )
+    origin: tuple[str, int] | None = None  # of a fork: the other job, and the batch behind which it began
     last: Mapping[str, LastRows] = field(default_factory=dict)  # by output, where the spec asks for them
 
     @property

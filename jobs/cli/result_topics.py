@@ -29,10 +29,8 @@ from joinlib.source.payloads import Payloads
 from joinlib.spec.inputs import REGISTERED, KafkaTopics
 from joinlib.spec.output import KafkaOutput, Output
 
-_PATIENCE_S, _PAUSE_S = (
-    5.0,
-    0.1,
-)  # for the end of a transaction: brokers write it some milliseconds after its commit
+# For the end of a transaction: brokers write it some milliseconds after its commit.
+_PATIENCE_S, _PAUSE_S = 5.0, 0.1
 Ends = Mapping[str, int]  # by partition
 
 

@@ -2,7 +2,7 @@
 
 Measured within one run, which does without them by turns.
 
-    python bench/metrics.py [ROUNDS]      writes a table: bench/results/metrics.md (50 rounds: ten minutes)
+    python bench/metrics.py [ROUNDS [UNITS]]      writes a table: bench/results/metrics.md (50 rounds: ten minutes)
 
     without    receipts name files and watermarks only; the driver throws them away; nobody asks
     with       units count, receipts tell, the driver sums up, and /metrics is read every five seconds
@@ -36,8 +36,12 @@ MODES = ("without", "with")
 TURN = 4  # batches of one mode
 ROUND = TURN * len(MODES)
 SCRAPE_S = 5.0
-BATCH, UNITS = 131_072, 32  # rows of both inputs, one slice of each
-SPEC = f"""
+BATCH = 131_072  # rows of both inputs, one slice of each
+
+
+def spec(units: int) -> str:
+    """The job."""
+    return f"""
 apiVersion: streamjoin.dev/v1alpha1
 kind: StreamJoin
 metadata: {{name: figures}}
@@ -56,7 +60,7 @@ spec:
       generator: {{keys: 600000, seed: 1}}
   output: {{noop: {{}}}}
   batch: {{maxRows: {BATCH}}}
-  join: {{units: {UNITS}}}
+  join: {{units: {units}}}
   checkpoint: {{path: checkpoint}}
 """
 
@@ -212,11 +216,11 @@ def cpu() -> float:
 # --- the measurement ----------------------------------------------------------------------------------------
 
 
-def measured(rounds: int) -> dict[str, Any]:
+def measured(rounds: int, units: int) -> dict[str, Any]:
     """The job, in a session of its own; whoever asks for figures is none of its processes."""
     with tempfile.TemporaryDirectory() as name, socket.socket() as free:
         folder = Path(name)
-        (folder / "spec.yaml").write_text(SPEC)
+        (folder / "spec.yaml").write_text(spec(units))
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
@@ -233,7 +237,7 @@ def measured(rounds: int) -> dict[str, Any]:
         threading.Thread(target=_scrape, args=(job, folder / "mode", port), daemon=True).start()
         said, _ = job.communicate()
         found: dict[str, Any] = json.loads(said.decode().splitlines()[-1])
-        return {**found, "seconds": time.monotonic() - began}
+        return {**found, "seconds": time.monotonic() - began, "units": units}
 
 
 def _scrape(job: Any, now: Path, port: int) -> None:
@@ -272,7 +276,7 @@ def table(found: dict[str, Any]) -> str:
     wall = found["seconds"] / len(found["batches"])
     each["answer"] = 1000 * found["answer"] * wall / SCRAPE_S
     setting = (
-        f"Batches of {BATCH:,} rows, {UNITS} units; {len(rounds)} rounds of {ROUND} batches, {wall:.1f} s"
+        f"Batches of {BATCH:,} rows, {found['units']} units; {len(rounds)} rounds of {ROUND} batches, {wall:.1f} s"
         f" each on the clock; /metrics is read every {SCRAPE_S:.0f} s."
     )
     lines = [
@@ -312,8 +316,8 @@ def _row(values: Sequence[float], unit: str) -> str:
     return f"{median:.2f} ({low:.2f} to {high:.2f}) {unit}"
 
 
-def main(rounds: int) -> None:
-    text = table(measured(rounds))
+def main(rounds: int, units: int) -> None:
+    text = table(measured(rounds, units))
     (Path(__file__).parent / "results" / "metrics.md").write_text(f"# What figures cost\n\n{text}\n")
     print(text)
 
@@ -326,4 +330,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] and not sys.argv[1].isdigit():  # started by Spark, which names the kind of its workers
         daemon()
     else:
-        main(int(sys.argv[1]) if sys.argv[1:] else 50)
+        given = [int(number) for number in sys.argv[1:]]
+        main(*given, *(50, 8)[len(given) :])

@@ -122,14 +122,14 @@ def _partition(broker: Broker, format: str) -> int:
 
 def test_messages_that_are_gone(jobs: Trial, broker: Broker) -> None:
     """A topic that no longer has the rows behind the fork is not compared."""
-    first, new = job(jobs, broker, broker.topic("expired"), JOIN), tried(jobs, "expired", JOIN)
+    first, new = job(jobs, broker, broker.topic("compared-old"), JOIN), tried(jobs, "expired", JOIN)
     run(jobs, first)
     fork(first, new)
     more(jobs)
     run(jobs, first, new)
-    broker.forget("expired", 0, max(s.offset for s in broker.read("expired")))
+    broker.forget("compared-old", 0, max(s.offset for s in broker.read("compared-old")))
     with pytest.raises(
-        StateError, match=r"topic expired, partition 0: messages behind offset .* are gone; fork again"
+        StateError, match=r"topic compared-old, partition 0: messages behind offset .* are gone; fork again"
     ):
         compared(first, new)
 

@@ -40,15 +40,16 @@ def test_a_backlog_of_a_small_state(
 def test_a_backlog_while_the_state_grows(
     space: Kube, store: Store, watched: prometheus.Prometheus, tmp_path: Path
 ) -> None:
-    """The larger of both wants wins: executors stay for the state when no row waits any more."""
-    document = _document("966Mi")
+    """The larger of both wants wins: the lag adds an executor, and the state keeps it when no row waits any more."""
+    document = _document("978Mi")  # of its state, one executor holds 16 MiB
     seen = _begun(space, document, tmp_path)
-    _looked(space, seen, lambda: _wants(seen, "lag") == 2)
-    _looked(space, seen, lambda: (_wants(seen, "state"), _wants(seen, "lag")) == (2, 1))
+    _looked(space, seen, lambda: len(changes_in(seen)) == 1)
+    assert "rows wait" in changes_in(seen)[0]["reason"]
     _complete(space, store, document)
-    assert seen[-1]["wants"]["by"] == "state"
+    _looked(space, seen, lambda: _wanted(seen) == (2, 1))
     enough = time.time() + 2 * VOTES * PERIOD_S  # to vote for fewer, and again
     _looked(space, seen, lambda: time.time() > enough)
+    assert seen[-1]["wants"]["by"] == "state"
     assert [d["verdict"] for d in changes_in(seen)] == ["ScaleOut"], space.picture()
 
 
@@ -88,9 +89,10 @@ def _looked(space: Kube, seen: list[Object], done: Callable[[], bool]) -> None:
     print(*(f"{d['at']} {d['verdict']} {d['wanted']}: {d['reason']}" for d in decisions_in(seen)), sep="\n")
 
 
-def _wants(seen: Sequence[Object], which: str) -> int | None:
-    found: int | None = seen[-1].get("wants", {}).get(which) if seen else None
-    return found
+def _wanted(seen: Sequence[Object]) -> tuple[int | None, int | None]:
+    """How many executors state and lag want."""
+    wants = seen[-1].get("wants", {}) if seen else {}
+    return wants.get("state"), wants.get("lag")
 
 
 def _complete(space: Kube, store: Store, document: Object) -> None:

@@ -170,8 +170,11 @@ def test_executors_that_cannot_be_made_say_why(space: Kube, store: Store) -> Non
     space.apply({**quota, "spec": {"hard": {"pods": "2"}}})  # which are the store's and the driver's
     space.apply(job("job", rows=500, rate=None))
     space.until("the quota is named", partial(_degraded, space, "job", "exceeded quota: small"))
+    assert (
+        space.condition("job", "Degraded")["reason"] == "PodRefused"
+    )  # while Spark still waits for them, too
+    space.until("it has started", lambda: space.condition("job", "Ready")["reason"] == "NoExecutors")
     assert space.condition("job", "Degraded")["reason"] == "PodRefused"
-    assert space.condition("job", "Ready")["reason"] == "NoExecutors"
     assert space.get("sj", "job")["status"]["message"].startswith(
         "0 of 1 executors: the executor's pod cannot be created"
     )

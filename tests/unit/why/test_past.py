@@ -54,7 +54,7 @@ def checkpoint(past: tuple[StreamJoin, Path], tmp_path: Path) -> Iterator[Path]:
     shutil.copytree(there := past[1] / "ck", tmp_path / "ck")
     yield there
     shutil.rmtree(there)
-    (tmp_path / "ck").rename(there)
+    shutil.move(tmp_path / "ck", there)
 
 
 def fates(job: StreamJoin) -> dict[int, Fate]:

@@ -36,6 +36,7 @@ class Server:
     account: Path
     answer: Callable[[Request], Answer] = lambda _: (200, STORED)
     asked: list[Request] = field(default_factory=list)
+    port: int = 0
 
     def answered(self, request: Request) -> Answer:
         self.asked.append(request)
@@ -62,11 +63,11 @@ def server(account: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     (account / "token").write_text("first-token")
     made, tls = Server(account), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(account / "ca.crt", account / "key")
-    with serving_json(made.answered, tls) as port:
+    with serving_json(made.answered, tls) as made.port:
         monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(account / "token"))
         monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(account / "ca.crt"))
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
-        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(port))
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(made.port))
         yield made
 
 

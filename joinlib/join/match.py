@@ -4,8 +4,6 @@ Tuples for which a predicate fails are an error, or are left out and kept. A par
 first: a tuple that it leaves out is none that fails.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -75,18 +73,22 @@ def passing(tuples: Tuples, predicate: Expr, failed: KeepFailed | None = None) -
     rest = all_of(other)
     assert rest is not None, "what is total does not fail"
     some = tuples.take(at)
-    kept = sound(some, lambda tried: rest.evaluate(tried.column, len(tried)), failed, predicate)
+    kept = sound(some, rest, failed, predicate)
     at = at[kept]
     mask = np.zeros(len(tuples), np.bool_)
     mask[at[true(rest.evaluate(tuples.take(at).column, len(at)))]] = True
     return mask
 
 
-def sound(tuples: Tuples, compute: Callable[[Tuples], object], failed: KeepFailed, condition: Expr) -> Mask:
-    """Return for which tuples a computation does not fail; give the others to `failed`, with the condition."""
-    found = list(
-        failing(len(tuples), lambda start, stop: compute(tuples.take(np.arange(start, stop))), SpecError)
-    )
+def sound(tuples: Tuples, computed: Expr, failed: KeepFailed, condition: Expr) -> Mask:
+    """Return for which tuples an expression does not fail; give the others to `failed`, with the condition."""
+    # Taken once, and not by each half.
+    columns = {name: flat(tuples.column(name)) for name in computed.columns}
+
+    def compute(start: int, stop: int) -> object:
+        return computed.evaluate(lambda name: columns[name].slice(start, stop - start), stop - start)
+
+    found = list(failing(len(tuples), compute, SpecError))
     kept = np.ones(len(tuples), np.bool_)
     if found:
         spots = np.array([one.at for one in found])

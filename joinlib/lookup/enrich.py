@@ -202,8 +202,7 @@ def _askable(tuples: Tuples, lookup: Lookup, failed: KeepFailed | None) -> tuple
         if failed is None:
             raise
     for value in lookup.asked:
-        evaluated = partial(_evaluated, value)
-        tuples = tuples.filter(sound(tuples, evaluated, failed, value))
+        tuples = tuples.filter(sound(tuples, value, failed, value))
     return tuples, _wanted(tuples, lookup)
 
 

@@ -5,17 +5,16 @@ the output tells those behind it from those before, and so the results of both j
 """
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from jobs.cli import result_tables, result_topics
-from jobs.cli.result_tables import XID
-from joinlib.checkpoint import batches
-from joinlib.checkpoint.identity import identity_of, owner_id
-from joinlib.compiled import Compiled, compiled
 from joinlib.errors import StateError
-from joinlib.model.stage import NamedResult
-from joinlib.sink.config import SinkConfig
 from joinlib.spec.model import StreamJoin
 from joinlib.spec.output import Output
+
+if TYPE_CHECKING:
+    from joinlib.compiled import Compiled
+    from joinlib.model.stage import NamedResult
+    from joinlib.sink.config import SinkConfig
 
 End = Mapping[str, int]  # of a topic, by partition; of a table, the number of a transaction
 
@@ -34,11 +33,14 @@ def ends(document: StreamJoin, batch: int) -> dict[str, End]:
     Raises:
         StreamJoinError: An output cannot be reached, or does not take the results.
     """
-    told = any(map(is_told, document.spec.results.values()))
-    return dict(_ends(compiled(document, 1), batch)) if told else {}
+    if not any(map(is_told, document.spec.results.values())):
+        return {}
+    from joinlib.compiled import compiled  # what it loads takes longer than a fork of files
+
+    return dict(_ends(compiled(document, 1), batch))
 
 
-def _ends(plan: Compiled, batch: int) -> Iterator[tuple[str, End]]:
+def _ends(plan: "Compiled", batch: int) -> Iterator[tuple[str, End]]:
     for result, sink in zip(plan.pipeline.results, plan.join.sinks, strict=True):
         if is_told(plan.document.spec.results[result.name]):
             found = _of_table(plan, result, sink, batch) if sink.postgres else _of_topic(plan, sink, batch)
@@ -46,14 +48,20 @@ def _ends(plan: Compiled, batch: int) -> Iterator[tuple[str, End]]:
                 yield result.name, found
 
 
-def _of_table(plan: Compiled, result: NamedResult, sink: SinkConfig, batch: int) -> End | None:
+def _of_table(plan: "Compiled", result: "NamedResult", sink: "SinkConfig", batch: int) -> End | None:
+    from jobs.cli import result_tables
+    from joinlib.checkpoint.identity import identity_of, owner_id
+
     assert sink.postgres is not None
     owner = owner_id(identity_of(plan.checkpoint), result.name)
     found = result_tables.end(sink.postgres, plan.pipeline.stages[result.stage].schema, owner, batch)
-    return None if found is None else {XID: found}
+    return None if found is None else {result_tables.XID: found}
 
 
-def _of_topic(plan: Compiled, sink: SinkConfig, batch: int) -> End | None:
+def _of_topic(plan: "Compiled", sink: "SinkConfig", batch: int) -> End | None:
+    from jobs.cli import result_topics
+    from joinlib.checkpoint import batches
+
     assert sink.kafka is not None
 
     def at_rest() -> bool:

@@ -57,6 +57,17 @@ def test_a_run_loads_no_kernels_before_spark_starts() -> None:
 
 
 @pytest.mark.slow
+def test_a_fork_of_files_loads_nothing_that_joins() -> None:
+    """It is done before that would be loaded."""
+    assert (
+        loaded(
+            "import jobs.cli.fork",
+            {"numba", "confluent_kafka", "joinlib.compiled", "joinlib.lookup.postgres"},
+        )
+        == []
+    )
+
+
 def test_what_every_worker_warms_up() -> None:
     """All that its first task would load, but nothing of clients, and no kernels that few jobs run."""
     wanted = {name for file in DEFERRING for name in deferred(ROOT / file)}

@@ -5,9 +5,12 @@ Law: only the computation is tried; an argument that has no value is an error as
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from joinlib.errors import SpecError
 from joinlib.expr import Columns, Expr, Node, ref
@@ -16,16 +19,24 @@ from joinlib.expr.arithmetic import arithmetic
 from joinlib.expr.nodes import Literal, Value, combine, constant, contiguous, no_columns
 from joinlib.expr.time import is_interval, shift
 
+_DIVIDING = ("try_divide", "try_mod")
+
 
 @dataclass(frozen=True)
 class Tried:
-    """A computation over the columns "?0", "?1", ..., which are its arguments."""
+    """A computation over the columns "?0", "?1", ..., which are its arguments.
+
+    divides: whether it divides by the second one, zeros of which are many more than rows that fail otherwise.
+    """
 
     arguments: tuple[Node, ...]
     body: Expr
+    divides: bool = False
 
     def evaluate(self, columns: Columns, rows: int) -> Value:
         values = [contiguous(node.evaluate(columns, rows), rows) for node in self.arguments]
+        if self.divides:
+            values[1] = _without_zeros(values[1])
         return pa.chunked_array(self._tried(values, rows), self.body.type).combine_chunks()
 
     def _tried(self, values: list[pa.Array], rows: int) -> list[pa.Array]:
@@ -41,6 +52,14 @@ class Tried:
         return first + self._tried([v.slice(half) for v in values], rows - half)
 
 
+def _without_zeros(divisor: pa.Array) -> pa.Array:
+    """Return NULL for zero: by both there is no quotient."""
+    if not (pt.is_integer(divisor.type) or pt.is_floating(divisor.type) or pt.is_decimal(divisor.type)):
+        return divisor
+    zero = pa.scalar(Decimal(0) if pt.is_decimal(divisor.type) else 0, divisor.type)
+    return pc.if_else(pc.equal(divisor, zero), pa.scalar(None, divisor.type), divisor)
+
+
 def attempt(name: str, build: Callable[..., Expr], *given: Expr) -> Expr:
     """Build a call that gives NULL where `build` would raise."""
     if any(is_interval(value) and not value.columns for value in given):
@@ -50,7 +69,7 @@ def attempt(name: str, build: Callable[..., Expr], *given: Expr) -> Expr:
     places = [ref(f"?{number}", value.type) for number, value in enumerate(given)]
     body = build(*places)
     sql = f"{name}({', '.join(v.sql for v in given)})"
-    node = Tried(tuple(v.node for v in given), body)
+    node = Tried(tuple(v.node for v in given), body, divides=name in _DIVIDING)
     if all(isinstance(v.node, Literal) for v in given):
         return constant(node.evaluate(no_columns, 1)[0], sql)
     return combine(node, given, body.type, sql)

@@ -17,9 +17,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from cases import CASES, made
+from memory import tree
 
 HERE = Path(__file__).parent
 
@@ -58,24 +60,14 @@ def sampled(spec: Path, tree: Path) -> tuple[float, dict[str, Counter[str]], dic
 
 def _jvm(root: int) -> float:
     """Seconds of the Java processes below a process."""
-    parents, clocks = {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                text = (entry / "stat").read_text()
-            except OSError:
-                continue
-            name, fields = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
-            parents[int(entry.name)] = int(fields[1])
-            if name == "java":
-                clocks[int(entry.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return sum(clock for process, clock in clocks.items() if _below(process, root, parents))
-
-
-def _below(process: int, root: int, parents: dict[int, int]) -> bool:
-    while process not in (0, root):
-        process = parents.get(process, 0)
-    return process == root
+    seconds = 0.0
+    for process in tree(root):
+        with suppress(OSError):  # ended meanwhile
+            name, _, rest = Path(f"/proc/{process}/stat").read_text().rpartition(")")
+            if name.partition("(")[2] == "java":
+                user, system = rest.split()[11:13]
+                seconds += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def table(seconds: float, spent: dict[str, Counter[str]], whole: dict[str, float], lines: int) -> str:

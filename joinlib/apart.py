@@ -10,8 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from joinlib.arrays import I64
+
+Mask = npt.NDArray[np.bool_]
 R = TypeVar("R")
 
 
@@ -39,6 +43,25 @@ def apart(
     sound[[one.at for one in found]] = False
     left = rows.filter(pa.array(sound))
     return left, compute(left) if left.num_rows else None, found
+
+
+def set_aside(
+    count: int,
+    compute: Callable[[int, int], object],
+    errors: type[Exception],
+    rows: Callable[[I64], pa.RecordBatch],
+    failed: KeepFailed,
+) -> Mask:
+    """Give the rows for which `compute(start, stop)` fails to `failed`; return which are left, shape (count,).
+
+    rows: makes those at these positions, as they are given.
+    """
+    left, found = np.ones(count, np.bool_), list(failing(count, compute, errors))
+    if found:
+        at = np.array([one.at for one in found])
+        left[at] = False
+        failed(rows(at), [Failing(place, one.error) for place, one in enumerate(found)])
+    return left
 
 
 def failing(

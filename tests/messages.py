@@ -1,6 +1,7 @@
 """Messages as a client hands them on, made by hand, and as one is given them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,6 +20,14 @@ def sent(value: bytes | None, offset: int = 0, key: bytes | None = None) -> Mess
 def decoded(decoder: Decoder, messages: Sequence[Message]) -> tuple[pa.RecordBatch | None, list[BadMessage]]:
     """What becomes of them, all at once."""
     return decoder.decode(Messages.of(messages)) if messages else (None, [])
+
+
+def rows(found: tuple[pa.RecordBatch | None, list[BadMessage]]) -> list[tuple[Any, ...]]:
+    """The rows of what was `decoded`, all of which can be read."""
+    batch, bad = found
+    assert bad == []
+    assert batch is not None
+    return [tuple(row.values()) for row in batch.to_pylist()]
 
 
 def written(batch: pa.RecordBatch, target: KafkaSinkConfig) -> list[tuple[bytes | None, bytes | None]]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from joinlib.aggregate.keys import differ
 from joinlib.aggregate.partial import ROWS
-from joinlib.apart import Failing, KeepFailed, failing
+from joinlib.apart import KeepFailed, set_aside
 from joinlib.arrays import I64
 from joinlib.errors import SpecError
 from joinlib.expr import Column, Expr, ref
@@ -129,15 +129,14 @@ def _some(then: Then, at: pa.Array, grouping: Grouping) -> tuple[pa.RecordBatch,
 
 def _sound(then: Then, at: pa.Array, grouping: Grouping, failed: KeepFailed) -> pa.Array:
     """Return those of these groups that have a result; give the others to `failed`."""
-    found = list(
-        failing(len(at), lambda start, stop: _some(then, at.slice(start, stop - start), grouping), SpecError)
-    )
-    spots = np.array([one.at for one in found])
-    told = [Failing(place, one.error) for place, one in enumerate(found)]
-    failed(_told(then, at.take(pa.array(spots)), grouping), told)
-    sound = np.ones(len(at), np.bool_)
-    sound[spots] = False
-    return at.filter(pa.array(sound))
+
+    def compute(start: int, stop: int) -> object:
+        return _some(then, at.slice(start, stop - start), grouping)
+
+    def told(spots: I64) -> pa.RecordBatch:
+        return _told(then, at.take(pa.array(spots)), grouping)
+
+    return at.filter(pa.array(set_aside(len(at), compute, SpecError, told, failed)))
 
 
 def _told(then: Then, at: pa.Array, grouping: Grouping) -> pa.RecordBatch:

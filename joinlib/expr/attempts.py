@@ -10,7 +10,6 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
 
 from joinlib.errors import SpecError
 from joinlib.expr import Columns, Expr, Node, ref
@@ -54,9 +53,9 @@ class Tried:
 
 def _without_zeros(divisor: pa.Array) -> pa.Array:
     """Return NULL for zero: by both there is no quotient."""
-    if not (pt.is_integer(divisor.type) or pt.is_floating(divisor.type) or pt.is_decimal(divisor.type)):
+    if not t.is_number(divisor.type):
         return divisor
-    zero = pa.scalar(Decimal(0) if pt.is_decimal(divisor.type) else 0, divisor.type)
+    zero = pa.scalar(Decimal(0) if t.is_decimal(divisor.type) else 0, divisor.type)
     return pc.if_else(pc.equal(divisor, zero), pa.scalar(None, divisor.type), divisor)
 
 

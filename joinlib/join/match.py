@@ -4,12 +4,14 @@ Tuples for which a predicate fails are an error, or are left out and kept. A par
 first: a tuple that it leaves out is none that fails.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joinlib.apart import Failing, KeepFailed, failing
+from joinlib.apart import Failing, KeepFailed, set_aside
 from joinlib.errors import SpecError
 from joinlib.expr import Column, Expr
 from joinlib.expr.bound import Bound
@@ -88,14 +90,11 @@ def sound(tuples: Tuples, computed: Expr, failed: KeepFailed, condition: Expr) -
     def compute(start: int, stop: int) -> object:
         return computed.evaluate(lambda name: columns[name].slice(start, stop - start), stop - start)
 
-    found = list(failing(len(tuples), compute, SpecError))
-    kept = np.ones(len(tuples), np.bool_)
-    if found:
-        spots = np.array([one.at for one in found])
-        kept[spots] = False
-        told = (SpecError(f"{one.error}, in the condition {condition.excerpt}") for one in found)
-        failed(_shown(tuples.take(spots)), [Failing(at, error) for at, error in enumerate(told)])
-    return kept
+    def told(rows: pa.RecordBatch, found: Sequence[Failing]) -> None:
+        where = f", in the condition {condition.excerpt}"
+        failed(rows, [Failing(one.at, SpecError(f"{one.error}{where}")) for one in found])
+
+    return set_aside(len(tuples), compute, SpecError, lambda at: _shown(tuples.take(at)), told)
 
 
 def _shown(tuples: Tuples) -> pa.RecordBatch:

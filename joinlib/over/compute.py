@@ -3,14 +3,14 @@
 Columns are only gathered for the rows that QUALIFY keeps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
 
-from joinlib.apart import Failing, KeepFailed, failing
+from joinlib.apart import Failing, KeepFailed, failing, set_aside
 from joinlib.arrays import I64
 from joinlib.errors import SpecError
 from joinlib.expr import Expr
@@ -74,15 +74,16 @@ class Computed:
         except SpecError:
             if failed is None:
                 raise
-        found = self.failing(over, at)
-        spots = np.array([one.at for one in found])
-        told = [Failing(place, one.error) for place, one in enumerate(found)]
-        failed(self._told(over, at[spots]), told)
-        return self._selected(over, np.delete(at, spots))
+        tried = self._tried(over, at)
+        left = set_aside(len(at), tried, SpecError, lambda spots: self._told(over, at[spots]), failed)
+        return self._selected(over, at[left])
 
     def failing(self, over: Over, at: I64) -> list[Failing]:
         """Return for which of these positions, by their places among them, an expression fails."""
-        return list(failing(len(at), lambda start, stop: self._selected(over, at[start:stop]), SpecError))
+        return list(failing(len(at), self._tried(over, at), SpecError))
+
+    def _tried(self, over: Over, at: I64) -> Callable[[int, int], pa.RecordBatch]:
+        return lambda start, stop: self._selected(over, at[start:stop])
 
     def _selected(self, over: Over, at: I64) -> pa.RecordBatch:
         for error, lost in self.errors.items():

@@ -15,7 +15,7 @@ from joinlib.spec.inputs import KafkaMetadata
 from joinlib.spec.kafka import KeyFormat, SchemaRegistry
 from joinlib.worker import Worker, using
 from tests.configs import topics
-from tests.messages import decoded, sent
+from tests.messages import decoded, rows, sent
 from tests.unit.source.avro.test_rows import record, written
 
 LONG, ID, BOTH, TEXT = 1, 2, 3, 4
@@ -68,12 +68,6 @@ def decoder(
     )
     columns = ddl.parse(schema)
     return Decoder(config, columns, tuple(columns.names))
-
-
-def rows(found: Any) -> list[tuple[Any, ...]]:
-    batch, bad = found
-    assert bad == []
-    return [tuple(row.values()) for row in batch.to_pylist()]
 
 
 def test_a_column_of_the_key(folder: Path) -> None:

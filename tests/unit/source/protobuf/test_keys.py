@@ -20,7 +20,7 @@ from joinlib.spec.inputs import KafkaMetadata
 from joinlib.spec.kafka import SchemaRegistry
 from joinlib.worker import Worker, using
 from tests.configs import topics
-from tests.messages import decoded, sent
+from tests.messages import decoded, rows, sent
 
 ONE, BOTH, LATER, MAYBE, OTHER, VALUE = range(1, 7)
 HEAD = 'syntax = "proto3"; package s; '
@@ -72,12 +72,6 @@ def decoder(
     columns = registry.with_reader(ddl.parse(schema), [COMPILED[VALUE]])
     columns = registry.with_reader(columns, [COMPILED[reader]], registry.KEYS)
     return Decoder(config, columns, tuple(columns.names))
-
-
-def rows(found: Any) -> list[tuple[Any, ...]]:
-    batch, bad = found
-    assert bad == []
-    return [tuple(row.values()) for row in batch.to_pylist()]
 
 
 def test_a_column_of_the_key(folder: Path) -> None:
